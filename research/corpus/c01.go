@@ -21,15 +21,15 @@ import (
 // c01 are bugs of crashes between two writes.
 var c01 = []Entry{{
 	Name: "c01-phase-before-job", Class: "C1", Faults: 1,
-	About: "The status says that a migration is running before its job is created, and nobody creates the job after a " +
-		"crash in between.",
+	About: "The status reports a running migration before its job is created. After a crash in between, the job is " +
+		"never created.",
 	Source: "Kubernetes API conventions, typical status properties, on phases as state machines: " +
 		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties",
 	Buggy:   with(migrations, func(e converge.Env) reconcile.Reconciler { return &phasedMigration{migration{e.Client}} }),
 	Correct: with(migrations, func(e converge.Env) reconcile.Reconciler { return &ensuredMigration{migration{e.Client}} }),
 }, {
 	Name: "c01-resize-recorded-first", Class: "C1", Faults: 1,
-	About: "A new size is recorded before the volumes have it, and after a crash in between they are not looked at " +
+	About: "A new size is recorded before the volumes have it. After a crash in between, the volumes are not checked " +
 		"again.",
 	Source: "Sieve (OSDI'22), intermediate-state bugs, the resize-pvc workload of rabbitmq-operator: " +
 		"https://github.com/sieve-project/sieve",
@@ -37,8 +37,8 @@ var c01 = []Entry{{
 	Correct: with(volumes, func(e converge.Env) reconcile.Reconciler { return &comparedResize{volumeSet{e.Client}} }),
 }, {
 	Name: "c01-key-of-generated-name", Class: "C1", Faults: 1,
-	About: "A secret of a generated name is created and its name is written to the status afterwards, so that a crash " +
-		"in between makes a second one.",
+	About: "A secret with a generated name is created, and its name is written to the status afterwards. After a crash " +
+		"in between, a second one is created.",
 	Source: "cert-manager, keymanager_controller.go, which has to clean up secrets that " +
 		"status.nextPrivateKeySecretName does not name: " +
 		"https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
@@ -46,8 +46,8 @@ var c01 = []Entry{{
 	Correct: with(keys, func(e converge.Env) reconcile.Reconciler { return &namedKey{e.Client} }),
 }, {
 	Name: "c01-pending-forgotten", Class: "C1", Faults: 2,
-	About: "After a crash the mark of a pending creation is taken away before what it left behind is recorded, so " +
-		"that a second crash makes another one.",
+	About: "After a crash, the mark of a pending creation is removed before the created object is recorded. After a " +
+		"second crash, another one is created.",
 	Source: "crossplane-runtime, the annotation crossplane.io/external-create-pending of managed resources: " +
 		"https://github.com/crossplane/crossplane-runtime/blob/main/pkg/meta/meta.go",
 	Buggy: with(pendingBuckets, func(e converge.Env) reconcile.Reconciler {
@@ -56,8 +56,8 @@ var c01 = []Entry{{
 	Correct: with(pendingBuckets, func(e converge.Env) reconcile.Reconciler { return &keptPending{pendingBucket{e}} }),
 }, {
 	Name: "c01-attempt-not-undone", Class: "C1", Faults: 2,
-	About: "What a failed attempt has created is deleted only then, and stays if that fails too, as the next attempt " +
-		"has another name.",
+	About: "The object of a failed attempt is deleted once, right after the failure. If that fails too, it stays, " +
+		"because the next attempt uses another name.",
 	Source: "cert-manager, keymanager_controller.go, which looks for all secrets of a certificate and deletes those " +
 		"that are too many: " +
 		"https://github.com/cert-manager/cert-manager/blob/master/pkg/controller/certificates/keymanager/keymanager_controller.go",
@@ -65,7 +65,7 @@ var c01 = []Entry{{
 	Correct: with(attempts, func(e converge.Env) reconcile.Reconciler { return &prunedAttempt{attempt{e.Client}} }),
 }}
 
-// migrations are widgets whose image changes, and a job is to run for each image.
+// migrations are widgets whose image changes. Each image needs a job.
 func migrations() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&batchv1.Job{}},
@@ -74,7 +74,7 @@ func migrations() converge.Scenario {
 	}
 }
 
-// migration runs a job for each image of a widget, and says in the phase how far it is.
+// migration runs a job for each image of a widget, and reports its progress in the phase.
 type migration struct{ client.Client }
 
 func (r *migration) job(w *Widget) *batchv1.Job {
@@ -159,7 +159,7 @@ func (r *ensuredMigration) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, err
 	}
 	if !metav1.IsControlledBy(job, w) {
-		return reconcile.Result{}, fmt.Errorf("job %s is somebody else's", job.Name)
+		return reconcile.Result{}, fmt.Errorf("job %s has another owner", job.Name)
 	}
 	return reconcile.Result{}, r.wait(ctx, w, job)
 }
@@ -199,7 +199,7 @@ func (r *volumeSet) ensure(ctx context.Context, w *Widget, i int32) error {
 		if claim.CreationTimestamp.IsZero() {
 			claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		} else if !metav1.IsControlledBy(claim, w) {
-			return fmt.Errorf("volume %s is somebody else's", claim.Name)
+			return fmt.Errorf("volume %s has another owner", claim.Name)
 		}
 		if claim.Spec.Resources.Requests == nil {
 			claim.Spec.Resources.Requests = corev1.ResourceList{}
@@ -212,7 +212,7 @@ func (r *volumeSet) ensure(ctx context.Context, w *Widget, i int32) error {
 	return err
 }
 
-// exists tells whether there is a volume, of whatever size.
+// exists reports whether the volume exists, with any size.
 func (r *volumeSet) exists(ctx context.Context, w *Widget, i int32) (bool, error) {
 	key := client.ObjectKey{Namespace: w.Namespace, Name: fmt.Sprintf("data-%s-%d", w.Name, i)}
 	err := r.Get(ctx, key, &corev1.PersistentVolumeClaim{})

@@ -26,7 +26,7 @@ func attempts() converge.Scenario {
 	}
 }
 
-// oneAttempt is true if each widget has one secret, which its config map names.
+// oneAttempt returns an error unless each widget has one secret, which its config map names.
 func oneAttempt(s converge.State) error {
 	widgets, secrets := &WidgetList{}, &corev1.SecretList{}
 	if err := s.List(widgets); err != nil {
@@ -47,13 +47,13 @@ func oneAttempt(s converge.State) error {
 	return nil
 }
 
-// attempt creates two things. If the second one cannot be created, the first one is given up, and the next attempt has
+// attempt creates two objects. If it cannot create the second one, it abandons the first one, and the next attempt uses
 // another name.
 type attempt struct{ client.Client }
 
 func attemptName(w *Widget, n int32) string { return fmt.Sprintf("%s-%d", w.Name, n) }
 
-// load returns a widget whose status has the number of an attempt, or nil if there is nothing to do.
+// load returns a widget whose status has the number of an attempt, or nil if nothing is to do.
 func (r *attempt) load(ctx context.Context, req reconcile.Request) (*Widget, error) {
 	w := &Widget{}
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
@@ -68,7 +68,7 @@ func (r *attempt) load(ctx context.Context, req reconcile.Request) (*Widget, err
 	return w, nil
 }
 
-// next begins another attempt.
+// next starts another attempt.
 func (r *attempt) next(ctx context.Context, w *Widget) error {
 	w.Status.Number++
 	return r.Status().Update(ctx, w)
@@ -78,7 +78,7 @@ func (r *attempt) secret(ctx context.Context, w *Widget) error {
 	secret := &corev1.Secret{ObjectMeta: childMeta(w, attemptName(w, w.Status.Number))}
 	err := r.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	if err == nil && !metav1.IsControlledBy(secret, w) {
-		return fmt.Errorf("secret %s is somebody else's", secret.Name)
+		return fmt.Errorf("secret %s has another owner", secret.Name)
 	}
 	if !apierrs.IsNotFound(err) {
 		return err
@@ -98,7 +98,7 @@ func (r *attempt) publish(ctx context.Context, w *Widget) error {
 	return err
 }
 
-// failed is true for errors that make an attempt fail. After others, like a conflict, it goes on.
+// failed reports whether an error makes an attempt fail. After other errors, such as a conflict, the attempt continues.
 func failed(err error) bool {
 	return apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || apierrs.IsInternalError(err)
 }

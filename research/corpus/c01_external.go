@@ -84,22 +84,22 @@ func (r *namedKey) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, r.Status().Update(ctx, w)
 }
 
-// pendingBuckets are buckets in a system that names them.
+// pendingBuckets are buckets in a system that generates their names.
 func pendingBuckets() converge.Scenario {
 	return converge.Scenario{For: &Bucket{}, Given: []client.Object{bucket("logs", BucketSpec{Region: "eu"})}}
 }
 
 const (
-	// pendingAnnotation is there while a bucket may have been created whose name is not known yet.
+	// pendingAnnotation is set while a bucket may have been created whose name is not known yet.
 	pendingAnnotation = "corpus.trueup.dev/create-pending"
-	// externalName is the annotation with the name that the system has given.
+	// externalName is the annotation with the name that the system has generated.
 	externalName = "corpus.trueup.dev/external-name"
 )
 
-// pendingBucket marks a bucket before it creates what it stands for.
+// pendingBucket marks a Bucket before it creates the external bucket.
 type pendingBucket struct{ converge.Env }
 
-// load returns a bucket that has a finalizer, or nil if there is nothing more to do.
+// load returns a bucket that has a finalizer, or nil if nothing more is to do.
 func (r *pendingBucket) load(ctx context.Context, key client.ObjectKey) (*Bucket, error) {
 	b := &Bucket{}
 	if err := r.Client.Get(ctx, key, b); err != nil {
@@ -133,7 +133,7 @@ func (r *pendingBucket) cleanUp(ctx context.Context, b *Bucket) error {
 	return client.IgnoreNotFound(r.Client.Update(ctx, b))
 }
 
-// find returns the name of what an earlier attempt has created.
+// find returns the name of the bucket that an earlier attempt has created.
 func (r *pendingBucket) find(ctx context.Context, b *Bucket) (string, error) {
 	names, err := r.Cloud.List(ctx, r.prefix(b))
 	if err != nil || len(names) == 0 {
@@ -142,7 +142,7 @@ func (r *pendingBucket) find(ctx context.Context, b *Bucket) (string, error) {
 	return names[0], nil
 }
 
-// create marks the bucket, creates what it stands for, and records the name.
+// create marks the Bucket, creates the external bucket, and records the name.
 func (r *pendingBucket) create(ctx context.Context, b *Bucket) error {
 	metav1.SetMetaDataAnnotation(&b.ObjectMeta, pendingAnnotation, "true")
 	if err := r.Client.Update(ctx, b); err != nil {

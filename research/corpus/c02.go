@@ -21,25 +21,25 @@ import (
 	"trueup.dev/converge"
 )
 
-// c02 are bugs of stale reads that lead to something being created twice.
+// c02 are bugs of stale reads that cause an object to be created twice.
 var c02 = []Entry{{
 	Name: "c02-list-then-generate", Class: "C2", Faults: 1,
-	About: "Pods of generated names are counted in a cache that has not seen those just created.",
+	About: "Pods with generated names are counted in a cache that does not have the pods just created.",
 	Source: "cluster-api#12957, which has the MachineSet controller wait for its cache after it created machines: " +
 		"https://github.com/kubernetes-sigs/cluster-api/pull/12957",
 	Buggy:   with(replicas, func(e converge.Env) reconcile.Reconciler { return &countedPods{podSet{e.Client}} }),
 	Correct: with(replicas, func(e converge.Env) reconcile.Reconciler { return &numberedPods{podSet{e.Client}} }),
 }, {
 	Name: "c02-revision-by-search", Class: "C2", Faults: 1,
-	About: "The replica set of a template is searched for in the cache, and created with a generated name if it is " +
-		"not there yet.",
+	About: "The replica set of a template is looked up in the cache, and created with a generated name if the cache " +
+		"does not have it.",
 	Source: "kubernetes#40415, deployments with more than one new replica set of the same template: " +
 		"https://github.com/kubernetes/kubernetes/issues/40415",
 	Buggy:   with(rollouts, func(e converge.Env) reconcile.Reconciler { return &searchedRevision{e.Client} }),
 	Correct: with(rollouts, func(e converge.Env) reconcile.Reconciler { return &hashedRevision{e.Client} }),
 }, {
 	Name: "c02-run-remembered-in-status", Class: "C2", Faults: 1,
-	About: "Whether a run has been started is read from a status that may be stale, and the job of the run has a " +
+	About: "The controller reads from a possibly stale status whether a run was started, and the job of the run has a " +
 		"generated name.",
 	Source: "kubernetes, cronjob_controllerv2.go, getJobName, whose names keep a run from being started twice: " +
 		"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/cronjob/cronjob_controllerv2.go",
@@ -47,8 +47,8 @@ var c02 = []Entry{{
 	Correct: with(runs, func(e converge.Env) reconcile.Reconciler { return &namedRun{runner{e.Client}} }),
 }, {
 	Name: "c02-port-freed-on-error", Class: "C2", Faults: 2,
-	About: "A port is reserved in memory until the cache shows it as taken, but freed when the request that takes it " +
-		"times out.",
+	About: "A port is reserved in memory until the cache shows it as allocated, but released when the allocating " +
+		"request times out.",
 	Source: "controller-runtime FAQ, on caches that might be stale and keeping track of one's actions: " +
 		"https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
 	Buggy: with(ports, func(e converge.Env) reconcile.Reconciler {
@@ -166,7 +166,7 @@ func rollouts() converge.Scenario {
 	}
 }
 
-// replicaSet returns what runs the image of a widget.
+// replicaSet returns the replica set of the image of a widget.
 func replicaSet(w *Widget, name string, c client.Client) (*appsv1.ReplicaSet, error) {
 	labels := map[string]string{widgetLabel: w.Name, "image": strings.ReplaceAll(w.Spec.Image, ":", "-")}
 	rs := &appsv1.ReplicaSet{
@@ -189,7 +189,7 @@ func rolledOut(ctx context.Context, c client.Client, w *Widget) error {
 	return c.Status().Update(ctx, w)
 }
 
-// sameTemplate leaves out what the API server has filled in.
+// sameTemplate ignores server defaults.
 func sameTemplate(a, b *appsv1.ReplicaSet) bool {
 	return equality.Semantic.DeepEqual(a.Spec.Template.Labels, b.Spec.Template.Labels)
 }
@@ -248,7 +248,7 @@ func (r *hashedRevision) Reconcile(ctx context.Context, req reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("replica set %s: %w", desired.Name, err)
 	}
 	if !metav1.IsControlledBy(current, w) {
-		return reconcile.Result{}, fmt.Errorf("replica set %s is somebody else's", current.Name)
+		return reconcile.Result{}, fmt.Errorf("replica set %s has another owner", current.Name)
 	}
 	sets := &appsv1.ReplicaSetList{}
 	if err := r.List(ctx, sets, ofWidget(w)...); err != nil {

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// runs are widgets that ask for a run by a tag.
+// runs are widgets that request a run by a tag.
 func runs() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&batchv1.Job{}},
@@ -41,7 +41,7 @@ func (r *runner) start(ctx context.Context, w *Widget, meta metav1.ObjectMeta) e
 	return r.Create(ctx, job)
 }
 
-// started records that the run that is asked for has been started.
+// started records that the requested run was started.
 func (r *runner) started(ctx context.Context, w *Widget) error {
 	w.Status.ID, w.Status.ObservedGeneration = w.Spec.Ref, w.Generation
 	return r.Status().Update(ctx, w)
@@ -81,7 +81,7 @@ func (r *namedRun) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	case apierrs.IsNotFound(err):
 		err = r.start(ctx, w, job.ObjectMeta)
 	case err == nil && !metav1.IsControlledBy(job, w):
-		err = fmt.Errorf("job %s is somebody else's", job.Name)
+		err = fmt.Errorf("job %s has another owner", job.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("run %s: %w", w.Spec.Ref, err)
@@ -95,7 +95,7 @@ func (r *namedRun) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 // firstPort is the first of the ports that widgets get.
 const firstPort = 9000
 
-// ports are widgets that each need a port of their own.
+// ports are widgets that each need a unique port.
 func ports() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}},
@@ -104,7 +104,7 @@ func ports() converge.Scenario {
 	}
 }
 
-// portsDiffer is true when each widget has a port that no other one has.
+// portsDiffer returns an error unless each widget has a port that no other widget has.
 func portsDiffer(s converge.State) error {
 	widgets := &WidgetList{}
 	if err := s.List(widgets); err != nil {
@@ -125,7 +125,7 @@ func portsDiffer(s converge.State) error {
 
 type reservedPort struct {
 	client.Client
-	taken map[int32]string // who has been given a port that the cache does not show as taken yet
+	taken map[int32]string // owners of ports that are not allocated in the cache yet
 }
 
 func (r *reservedPort) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -191,7 +191,7 @@ func (r *claimedPort) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	return reconcile.Result{}, r.Status().Update(ctx, w)
 }
 
-// release gives back what the widget has claimed and does not use.
+// release releases the claims of the widget that it does not use.
 func (r *claimedPort) release(ctx context.Context, w *Widget) error {
 	claims := &corev1.ConfigMapList{}
 	if err := r.List(ctx, claims, ofWidget(w)...); err != nil {
@@ -209,8 +209,7 @@ func (r *claimedPort) release(ctx context.Context, w *Widget) error {
 	return nil
 }
 
-// claim returns whether the port is that of the widget now. Of an object with the name of the port there can be only
-// one.
+// claim reports whether the port belongs to the widget now. Only one object with the name of the port can exist.
 func (r *claimedPort) claim(ctx context.Context, w *Widget, port int32) (bool, error) {
 	claim := &corev1.ConfigMap{ObjectMeta: childMeta(w, fmt.Sprintf("port-%d", port))}
 	if err := r.Get(ctx, client.ObjectKeyFromObject(claim), claim); err == nil && metav1.IsControlledBy(claim, w) {

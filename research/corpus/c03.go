@@ -17,19 +17,18 @@ import (
 	"trueup.dev/converge"
 )
 
-// c03 are bugs of stale reads that lead to the wrong thing being deleted or changed.
+// c03 are bugs of stale reads that cause the wrong object to be deleted or changed.
 var c03 = []Entry{{
 	Name: "c03-replace-without-uid", Class: "C3", Faults: 1,
-	About: "An outdated job is deleted by its name, and once more after it was replaced if the cache still shows the " +
-		"old one.",
+	About: "An outdated job is deleted by name. If the cache still has it, its replacement is deleted, too.",
 	Source: "cluster-api#11688, references that were kept although the UID behind the name had changed: " +
 		"https://github.com/kubernetes-sigs/cluster-api/pull/11688",
 	Buggy:   with(builds, func(e converge.Env) reconcile.Reconciler { return &replacedBuild{build{e.Client}} }),
 	Correct: with(builds, func(e converge.Env) reconcile.Reconciler { return &checkedBuild{build{e.Client}} }),
 }, {
 	Name: "c03-adopt-for-predecessor", Class: "C3", Faults: 1,
-	About: "An orphan is adopted for an owner that a stale cache still shows although there is a new one of the same " +
-		"name, and is collected as garbage.",
+	About: "An orphan is adopted for an owner from a stale cache, although a new object has the same name. The orphan " +
+		"is garbage-collected.",
 	Source: "kubernetes#42639, adoption without a live check of the owner: " +
 		"https://github.com/kubernetes/kubernetes/issues/42639",
 	Buggy: with(orphans, func(e converge.Env) reconcile.Reconciler { return &trustingAdoption{adoption{e.Client}} }),
@@ -38,14 +37,14 @@ var c03 = []Entry{{
 	}),
 }, {
 	Name: "c03-record-of-another", Class: "C3", Faults: 1,
-	About: "A widget gives back the host that its stale status names, although another widget has that host by now.",
+	About: "A widget releases the host in its stale status, although another widget has that host now.",
 	Source: "external-dns, TXT registry, whose records say who owns a name so that only its owner deletes it: " +
 		"https://kubernetes-sigs.github.io/external-dns/latest/docs/registry/txt/",
 	Buggy:   with(hosts, func(e converge.Env) reconcile.Reconciler { return &blindRelease{host{e}} }),
 	Correct: with(hosts, func(e converge.Env) reconcile.Reconciler { return &ownedRelease{host{e}} }),
 }, {
 	Name: "c03-sweep-by-cache", Class: "C3", Faults: 1,
-	About: "A secret is deleted as a leftover because the cache does not show its widget yet.",
+	About: "A secret is deleted as unused because the cache does not have its widget yet.",
 	Source: "kubernetes, podgc, which asks the API server before it deletes pods of nodes that its cache lacks: " +
 		"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/podgc/gc_controller.go",
 	Buggy: with(leftovers, func(e converge.Env) reconcile.Reconciler {
@@ -56,7 +55,7 @@ var c03 = []Entry{{
 	}),
 }}
 
-// builds are widgets whose job has to be replaced when the image changes.
+// builds are widgets whose job must be replaced when the image changes.
 func builds() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&batchv1.Job{}},
@@ -70,7 +69,7 @@ func builds() converge.Scenario {
 // build runs a job of the image of a widget.
 type build struct{ client.Client }
 
-// current returns the job of a widget, or nil if there is none.
+// current returns the job of a widget, or nil if none exists.
 func (r *build) current(ctx context.Context, w *Widget) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Name + "-build"}, job)
@@ -161,8 +160,8 @@ func (r *checkedBuild) Reconcile(ctx context.Context, req reconcile.Request) (re
 	return reconcile.Result{}, r.Status().Update(ctx, w)
 }
 
-// orphans are config maps of users that a widget of a certain name is to take over. The widget is replaced by a new one
-// of the same name.
+// orphans are config maps of users that a widget with a certain name adopts. A new widget with the same name replaces
+// the widget.
 func orphans() converge.Scenario {
 	w := widget("db", WidgetSpec{})
 	orphan := &corev1.ConfigMap{ObjectMeta: childMeta(w, "db-settings"), Data: map[string]string{"memory": "4Gi"}}
@@ -176,7 +175,7 @@ func orphans() converge.Scenario {
 	}
 }
 
-// adoption takes over what has the label of a widget and no owner.
+// adoption adopts objects that have the label of a widget and no owner.
 type adoption struct{ client.Client }
 
 func (r *adoption) orphans(ctx context.Context, w *Widget) ([]corev1.ConfigMap, error) {
@@ -244,7 +243,7 @@ func (r *recheckedAdoption) Reconcile(ctx context.Context, req reconcile.Request
 		return reconcile.Result{}, fmt.Errorf("checking the owner: %w", err)
 	}
 	if fresh.UID != w.UID || !fresh.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, fmt.Errorf("the owner is gone: there is %s now, not %s", fresh.UID, w.UID)
+		return reconcile.Result{}, fmt.Errorf("the owner no longer exists: the UID is %s, want %s", fresh.UID, w.UID)
 	}
 	return reconcile.Result{}, r.adopt(ctx, w, orphans)
 }

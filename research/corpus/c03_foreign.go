@@ -17,7 +17,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// hosts are widgets of which one gives up its host and the other one takes it.
+// hosts are two widgets. One releases its host, and the other one takes it.
 func hosts() converge.Scenario {
 	blog, shop := widget("blog", WidgetSpec{Host: "www"}), widget("shop", WidgetSpec{Host: "shop"})
 	return converge.Scenario{
@@ -30,12 +30,12 @@ func hosts() converge.Scenario {
 	}
 }
 
-// host has a record outside of the cluster for the host of a widget, and a config map inside that tells it to pods.
+// host has an external record for the host of a widget, and a config map that publishes the host to pods.
 type host struct{ converge.Env }
 
 func (r *host) owner(w *Widget) string { return w.Namespace + "/" + w.Name }
 
-// publish tells pods about the host.
+// publish publishes the host to pods.
 func (r *host) publish(ctx context.Context, w *Widget) error {
 	cm := &corev1.ConfigMap{ObjectMeta: childMeta(w, w.Name+"-host")}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
@@ -46,7 +46,7 @@ func (r *host) publish(ctx context.Context, w *Widget) error {
 	return err
 }
 
-// take makes the host of the widget its own, unless somebody else has it.
+// take allocates the host to the widget, unless it has another owner.
 func (r *host) take(ctx context.Context, w *Widget) error {
 	owner, err := r.Cloud.Get(ctx, w.Spec.Host)
 	switch {
@@ -60,7 +60,7 @@ func (r *host) take(ctx context.Context, w *Widget) error {
 	return nil
 }
 
-// release gives a host back if it is the widget's.
+// release releases a host if it belongs to the widget.
 func (r *host) release(ctx context.Context, w *Widget, name string) error {
 	owner, err := r.Cloud.Get(ctx, name)
 	if errors.Is(err, converge.ErrAbsent) || err == nil && owner != r.owner(w) {
@@ -72,7 +72,7 @@ func (r *host) release(ctx context.Context, w *Widget, name string) error {
 	return deleteCloud(ctx, r.Cloud, name)
 }
 
-// reconcile is the same for all but how a host is given back.
+// reconcile is common to both versions, except for the release of a host.
 func (r *host) reconcile(
 	ctx context.Context, req reconcile.Request, release func(context.Context, *Widget, string) error,
 ) error {
@@ -86,7 +86,7 @@ func (r *host) reconcile(
 		}
 		for _, name := range []string{w.Status.Host, w.Spec.Host} {
 			if err := r.release(ctx, w, name); err != nil {
-				return fmt.Errorf("giving back %s: %w", name, err)
+				return fmt.Errorf("releasing %s: %w", name, err)
 			}
 		}
 		controllerutil.RemoveFinalizer(w, finalizer)
@@ -99,10 +99,10 @@ func (r *host) reconcile(
 	}
 	if w.Status.Host != "" && w.Status.Host != w.Spec.Host {
 		if err := release(ctx, w, w.Status.Host); err != nil {
-			return fmt.Errorf("giving back %s: %w", w.Status.Host, err)
+			return fmt.Errorf("releasing %s: %w", w.Status.Host, err)
 		}
 	}
-	// The status names a host before it is taken, so that it is given back whatever happens.
+	// The status names a host before it is taken, so that it is released in any case.
 	if w.Status.Host != w.Spec.Host {
 		w.Status.Host = w.Spec.Host
 		if err := r.Client.Status().Update(ctx, w); err != nil {
@@ -129,7 +129,7 @@ func (r *ownedRelease) Reconcile(ctx context.Context, req reconcile.Request) (re
 	return reconcile.Result{}, r.reconcile(ctx, req, r.release)
 }
 
-// leftovers are secrets that users upload for their widgets, and that nobody needs after them.
+// leftovers are secrets that users upload for their widgets. Without the widget they are unused.
 func leftovers() converge.Scenario {
 	w := widget("gate", WidgetSpec{})
 	secret := &corev1.Secret{
@@ -143,7 +143,7 @@ func leftovers() converge.Scenario {
 	}
 }
 
-// sweeper deletes the secrets of widgets that are no more.
+// sweeper deletes the secrets of widgets that no longer exist.
 type sweeper struct {
 	client.Client
 	owners client.Reader

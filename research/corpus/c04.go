@@ -27,10 +27,11 @@ import (
 	"trueup.dev/converge"
 )
 
-// c04 are bugs of transitions that are acted upon only by who sees them happen.
+// c04 are bugs of transitions that are handled only when the controller observes them.
 var c04 = []Entry{{
 	Name: "c04-volume-of-deleted-pod", Class: "C4", Faults: 1,
-	About: "The volume of a pod is deleted because the pod was seen going, and stays if that is not seen or forgotten.",
+	About: "The volume of a pod is deleted when the controller sees the deletion of the pod. It stays if the event is " +
+		"missed or forgotten.",
 	Source: "cassandra-operator#398, persistent volume claims left behind, found by Sieve (OSDI'22, unobserved states): " +
 		"https://github.com/instaclustr/cassandra-operator/issues/398",
 	Buggy: withSetup(scaledSets, watchPods),
@@ -42,7 +43,7 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-failure-by-transition", Class: "C4", Faults: 1,
-	About: "Only a job that turns from running to failed wakes the controller up, not one that has failed when it is " +
+	About: "Only a job that changes from running to failed triggers a reconcile, not one that has failed when it is " +
 		"first seen.",
 	Source: "Kubernetes, writing controllers, level driven and not edge driven: " +
 		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md",
@@ -57,8 +58,8 @@ var c04 = []Entry{{
 	Correct: withSetup(failingJobs, func(mgr manager.Manager) error { return watchJobs(mgr) }),
 }, {
 	Name: "c04-cleanup-on-delete-event", Class: "C4", Faults: 1,
-	About: "What is in another namespace is cleaned up when the deletion of its owner is seen, and stays if the " +
-		"controller is down then.",
+	About: "An object in another namespace is deleted when the controller sees the deletion of its owner. It stays if " +
+		"the controller is down then.",
 	Source: "kubernetes#6877, endpoints left behind by services that were deleted while the controller was down: " +
 		"https://github.com/kubernetes/kubernetes/issues/6877",
 	Buggy: withSetup(exports, func(mgr manager.Manager) error {
@@ -69,8 +70,8 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-swept-only-once", Class: "C4", Faults: 2,
-	About: "What was left behind while the controller was down is looked for once when it starts, and stays if that " +
-		"does not work.",
+	About: "Objects whose owners were deleted while the controller was down are deleted only once, at its start. They " +
+		"stay if that fails.",
 	Source: "kubernetes, endpoints_controller.go, checkLeftoverEndpoints, which puts into the queue what it finds: " +
 		"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/endpoint/endpoints_controller.go",
 	Buggy: withSetup(survivors, func(mgr manager.Manager) error {
@@ -81,8 +82,8 @@ var c04 = []Entry{{
 	}),
 }, {
 	Name: "c04-rotation-in-memory", Class: "C4", Faults: 1,
-	About: "That a secret has changed is found out by comparing it to what the process remembers, which is nothing " +
-		"after a restart.",
+	About: "A change of a secret is detected by comparison with the memory of the process, which is empty after a " +
+		"restart.",
 	Source: "Helm, automatically roll deployments, on checksums in annotations instead: " +
 		"https://helm.sh/docs/howto/charts_tips_and_tricks/#automatically-roll-deployments",
 	Buggy: with(rotations, func(e converge.Env) reconcile.Reconciler {
@@ -132,13 +133,13 @@ func (r *statefulPods) ensure(ctx context.Context, w *Widget, ordinal int32) err
 	return nil
 }
 
-// surplus tells whether a name ends with the ordinal of a replica that is not wanted.
+// surplus reports whether a name ends with the ordinal of a superfluous replica.
 func surplus(w *Widget, name string) bool {
 	ordinal, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
 	return err == nil && ordinal >= int(w.Spec.Replicas)
 }
 
-// scale creates what is missing, and deletes the pods that are too many.
+// scale creates missing pods, and deletes superfluous ones.
 func (r *statefulPods) scale(ctx context.Context, w *Widget) error {
 	for i := range w.Spec.Replicas {
 		if err := r.ensure(ctx, w, i); err != nil {
@@ -163,15 +164,15 @@ func (r *statefulPods) removeSurplus(ctx context.Context, w *Widget, list client
 	})
 }
 
-// watchPods has the volumes of pods deleted that are seen going.
+// watchPods deletes the volumes of pods whose deletion it observes.
 func watchPods(mgr manager.Manager) error {
-	r := &watchedPods{statefulPods: statefulPods{mgr.GetClient()}, gone: map[client.ObjectKey]bool{}}
+	r := &watchedPods{statefulPods: statefulPods{mgr.GetClient()}, deleted: map[client.ObjectKey]bool{}}
 	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).
 		Owns(&corev1.Pod{}).
 		Owns(&corev1.PersistentVolumeClaim{}).
 		Watches(&corev1.Pod{}, handler.Funcs{
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				r.gone[client.ObjectKeyFromObject(e.Object)] = true // its owner is reconciled because of Owns
+				r.deleted[client.ObjectKeyFromObject(e.Object)] = true // its owner is reconciled because of Owns
 			},
 		}).
 		Complete(r)
@@ -179,7 +180,7 @@ func watchPods(mgr manager.Manager) error {
 
 type watchedPods struct {
 	statefulPods
-	gone map[client.ObjectKey]bool // pods whose volumes have not been looked at yet
+	deleted map[client.ObjectKey]bool // pods whose volumes were not checked yet
 }
 
 func (r *watchedPods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -190,14 +191,14 @@ func (r *watchedPods) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	if err := r.scale(ctx, w); err != nil {
 		return reconcile.Result{}, err
 	}
-	for pod := range r.gone {
+	for pod := range r.deleted {
 		if surplus(w, pod.Name) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: childMeta(w, "data-"+pod.Name)}
 			if err := r.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
 				return reconcile.Result{}, fmt.Errorf("deleting volume %s: %w", claim.Name, err)
 			}
 		}
-		delete(r.gone, pod)
+		delete(r.deleted, pod)
 	}
 	return reconcile.Result{}, nil
 }
@@ -231,7 +232,7 @@ func watchJobs(mgr manager.Manager, options ...builder.OwnsOption) error {
 	).Complete(&importer{mgr.GetClient()})
 }
 
-// importer says in the status what has become of a job.
+// importer reports the result of a job in the status.
 type importer struct{ client.Client }
 
 func (r *importer) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -257,7 +258,7 @@ func (r *importer) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("job of widget %s: %w", w.Name, err)
 	}
 	if !metav1.IsControlledBy(job, w) {
-		return reconcile.Result{}, fmt.Errorf("job %s is somebody else's", job.Name)
+		return reconcile.Result{}, fmt.Errorf("job %s has another owner", job.Name)
 	}
 	switch {
 	case job.Status.Failed > 0:

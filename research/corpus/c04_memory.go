@@ -25,7 +25,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// exportNamespace is where copies of the data of widgets are. Objects there cannot be owned by widgets.
+// exportNamespace is the namespace of the copies. Widgets cannot own objects there.
 const exportNamespace = "exports"
 
 // exports are widgets whose data is copied to another namespace.
@@ -39,8 +39,8 @@ func exports() converge.Scenario {
 	}
 }
 
-// watchExports registers a controller that has copies of the data of widgets, which it looks after when they change or
-// go.
+// watchExports registers a controller that copies the data of widgets. It also reconciles when a copy changes or is
+// deleted.
 func watchExports(mgr manager.Manager, r reconcile.Reconciler) error {
 	widgetOf := func(_ context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetNamespace() != exportNamespace || obj.GetLabels()[widgetLabel] == "" {
@@ -56,7 +56,7 @@ func watchExports(mgr manager.Manager, r reconcile.Reconciler) error {
 		Complete(r)
 }
 
-// export has a copy of the data of a widget.
+// export copies the data of a widget.
 type export struct{ client.Client }
 
 func (r *export) copy(key client.ObjectKey) *corev1.ConfigMap {
@@ -118,7 +118,7 @@ func (r *finalizedExport) Reconcile(ctx context.Context, req reconcile.Request) 
 	return reconcile.Result{}, r.publish(ctx, w)
 }
 
-// rotations are widgets that have to be restarted when the secret they refer to changes.
+// rotations are widgets that must restart when the secret they refer to changes.
 func rotations() converge.Scenario {
 	secret := &corev1.Secret{ObjectMeta: meta("token"), Data: map[string][]byte{"token": []byte("first")}}
 	return converge.Scenario{
@@ -144,7 +144,7 @@ const sumAnnotation = "corpus.trueup.dev/secret-sum"
 // rotation runs a deployment that reads a secret when it starts.
 type rotation struct{ client.Client }
 
-// sum is a checksum of the secret of a widget.
+// sum returns a checksum of the secret of a widget.
 func (r *rotation) sum(ctx context.Context, w *Widget) (string, error) {
 	secret := &corev1.Secret{}
 	if err := r.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.Ref}, secret); err != nil {
@@ -154,7 +154,7 @@ func (r *rotation) sum(ctx context.Context, w *Widget) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// ensure has a deployment with a checksum. With none, that of the deployment stays.
+// ensure creates or updates a deployment with a checksum. An empty checksum keeps that of the deployment.
 func (r *rotation) ensure(ctx context.Context, w *Widget, sum string) error {
 	d := &appsv1.Deployment{ObjectMeta: childMeta(w, w.Name)}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, d, func() error {
@@ -164,7 +164,7 @@ func (r *rotation) ensure(ctx context.Context, w *Widget, sum string) error {
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 			d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(w.Spec.Image)}
 		} else if !metav1.IsControlledBy(d, w) {
-			return fmt.Errorf("it is somebody else's")
+			return fmt.Errorf("it has another owner")
 		}
 		d.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
 		if sum != "" {

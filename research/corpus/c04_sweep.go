@@ -23,7 +23,7 @@ func survivors() converge.Scenario {
 	return s
 }
 
-// sweptExport looks once for copies whose widgets went while there was no controller.
+// sweptExport checks once for copies whose widgets were deleted while no controller was running.
 type sweptExport struct {
 	eventExport
 	swept bool

@@ -20,10 +20,10 @@ import (
 	"trueup.dev/converge"
 )
 
-// c05 are bugs of caches that begin in the past after a restart.
+// c05 are bugs of caches that start in the past after a restart.
 var c05 = []Entry{{
 	Name: "c05-volumes-of-successor", Class: "C5", Faults: 1,
-	About: "After a restart the deletion of a widget is seen once more, and the volumes of the new one with the same " +
+	About: "After a restart, the deletion of a widget is seen again, and the volumes of the new widget with the same " +
 		"name are deleted.",
 	Source: "zookeeper-operator#312, volumes deleted because of a deletion timestamp of the past, found by Sieve " +
 		"(OSDI'22, stale states): https://github.com/pravega/zookeeper-operator/issues/312",
@@ -35,8 +35,8 @@ var c05 = []Entry{{
 	}),
 }, {
 	Name: "c05-scaled-by-the-past", Class: "C5", Faults: 1,
-	About: "After a restart an old number of replicas is seen, and the volumes of the others are deleted.",
-	Source: "kubernetes#59848, caches that go back in time when they are filled anew: " +
+	About: "After a restart, an old number of replicas is seen, and the volumes of the other replicas are deleted.",
+	Source: "kubernetes#59848, caches that go back in time when they are filled again: " +
 		"https://github.com/kubernetes/kubernetes/issues/59848",
 	Buggy: with(breathing, func(e converge.Env) reconcile.Reconciler {
 		return &scaling{volumeSet{e.Client}, func(context.Context, *Widget) error { return nil }}
@@ -48,22 +48,22 @@ var c05 = []Entry{{
 	}),
 }, {
 	Name: "c05-run-again", Class: "C5", Faults: 1,
-	About: "After a restart the status does not say yet that a job is done, and as the job is cleaned up already, it " +
-		"is run again.",
+	About: "After a restart, the stale status does not show that a job is done. The job was cleaned up already, so it " +
+		"runs again.",
 	Source: "Sun et al., Reasoning about modern datacenter infrastructures using partial histories (HotOS'21), time " +
 		"travel: https://github.com/sieve-project/sieve/blob/main/docs/paper-hotos.pdf",
 	Buggy:   with(onces, func(e converge.Env) reconcile.Reconciler { return &once{Client: e.Client} }),
 	Correct: with(onces, func(e converge.Env) reconcile.Reconciler { return &once{Client: e.Client, live: e.APIReader} }),
 }, {
 	Name: "c05-bucket-of-the-dead", Class: "C5", Faults: 1,
-	About: "After a restart a bucket that is gone is seen again, and what it stood for is created and never deleted.",
-	Source: "kubernetes#59848, caches that go back in time when they are filled anew: " +
+	About: "After a restart, a deleted bucket is seen again. Its external object is created and never deleted.",
+	Source: "kubernetes#59848, caches that go back in time when they are filled again: " +
 		"https://github.com/kubernetes/kubernetes/issues/59848",
 	Buggy:   with(travelled, func(e converge.Env) reconcile.Reconciler { return &revivedBucket{e} }),
 	Correct: with(travelled, func(e converge.Env) reconcile.Reconciler { return &checkedBucket{e} }),
 }}
 
-// confirm fails if a cached object is not the one that the API server has.
+// confirm returns an error if a cached object is not the current one of the API server.
 func confirm(ctx context.Context, live client.Reader, obj client.Object) error {
 	fresh := obj.DeepCopyObject().(client.Object)
 	if err := live.Get(ctx, client.ObjectKeyFromObject(obj), fresh); err != nil {
@@ -71,14 +71,14 @@ func confirm(ctx context.Context, live client.Reader, obj client.Object) error {
 	}
 	if fresh.GetUID() != obj.GetUID() || fresh.GetResourceVersion() != obj.GetResourceVersion() {
 		return fmt.Errorf(
-			"the cache is behind: it has %s at %s and not at %s", obj.GetName(), obj.GetResourceVersion(),
+			"the cache is stale: it has %s at %s and not at %s", obj.GetName(), obj.GetResourceVersion(),
 			fresh.GetResourceVersion(),
 		)
 	}
 	return nil
 }
 
-// recreations are widgets that are deleted and come back with the same name.
+// recreations are widgets that are deleted and created again with the same name.
 func recreations() converge.Scenario {
 	w := widget("zk", WidgetSpec{Replicas: 1, Storage: "1Gi"})
 	return converge.Scenario{
@@ -89,7 +89,7 @@ func recreations() converge.Scenario {
 	}
 }
 
-// finalVolumes has volumes for a widget, and deletes them before the widget goes.
+// finalVolumes has volumes for a widget, and deletes them before the widget is deleted.
 type finalVolumes struct{ client.Client }
 
 func (r *finalVolumes) ensure(ctx context.Context, w *Widget) error {
@@ -122,7 +122,7 @@ func (r *finalVolumes) ensure(ctx context.Context, w *Widget) error {
 	return nil
 }
 
-// reconcile is the same for all but which of the labelled volumes are deleted.
+// reconcile is common to both versions, except for which of the labeled volumes are deleted.
 func (r *finalVolumes) reconcile(
 	ctx context.Context, req reconcile.Request, remove func(context.Context, *Widget, client.Object) error,
 ) error {
@@ -179,10 +179,10 @@ func breathing() converge.Scenario {
 	}
 }
 
-// scaling creates the volumes that are missing, and deletes those that are too many.
+// scaling creates missing volumes, and deletes superfluous ones.
 type scaling struct {
 	volumeSet
-	confirm func(context.Context, *Widget) error // is called before anything is created or deleted
+	confirm func(context.Context, *Widget) error // called before anything is created or deleted
 }
 
 func (r *scaling) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -240,7 +240,7 @@ func onces() converge.Scenario {
 // once runs a job, and deletes it when it is done and the cache shows that this is recorded.
 type once struct {
 	client.Client
-	live client.Reader // confirms that the job has not been run, if it is set
+	live client.Reader // confirms that the job was not run; optional
 }
 
 func (r *once) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -296,7 +296,7 @@ func travelled() converge.Scenario {
 	}
 }
 
-// finalizeBucket deletes what a bucket stands for, and lets the bucket go.
+// finalizeBucket deletes the external object of a bucket, and removes the finalizer.
 func finalizeBucket(ctx context.Context, e converge.Env, b *Bucket) error {
 	if !controllerutil.ContainsFinalizer(b, finalizer) {
 		return nil

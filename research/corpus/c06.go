@@ -23,18 +23,18 @@ import (
 	"trueup.dev/converge"
 )
 
-// c06 are bugs of conflicts, and of existing and missing objects, that are taken for something else.
+// c06 are bugs of conflicts, and of existing or missing objects, that are handled in the wrong way.
 var c06 = []Entry{{
 	Name: "c06-exists-taken-for-own", Class: "C6", Faults: 1,
-	About: "An account that exists already is taken for one's own, and is never created when whoever has it deletes it.",
+	About: "An existing account of another owner is mistaken for the widget's own. It is never created again when that " +
+		"owner deletes it.",
 	Source: "tailscale, k8s-operator, tsrecorder.go, which checks whose account it is within the update: " +
 		"https://github.com/tailscale/tailscale/blob/main/cmd/k8s-operator/tsrecorder.go",
 	Buggy:   with(accounts, func(e converge.Env) reconcile.Reconciler { return &ignoredExists{account{e.Client}} }),
 	Correct: with(accounts, func(e converge.Env) reconcile.Reconciler { return &checkedExists{account{e.Client}} }),
 }, {
 	Name: "c06-conflict-waits-for-event", Class: "C6", Faults: 1,
-	About: "After a conflict the controller waits for the event of the change that it lost against, which a predicate " +
-		"does not let through.",
+	About: "After a conflict, the controller waits for the event of the conflicting change, which a predicate drops.",
 	Source: "karpenter, nodeclaim/lifecycle/controller.go, where each conflict leads to another attempt: " +
 		"https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/controllers/nodeclaim/lifecycle/controller.go",
 	Buggy: withSetup(settings, func(mgr manager.Manager) error {
@@ -45,8 +45,8 @@ var c06 = []Entry{{
 	}),
 }, {
 	Name: "c06-retry-with-cache", Class: "C6", Faults: 2,
-	About: "After a conflict the object is read again from a cache that is still behind, until the attempts are used " +
-		"up and the conflict is forgotten.",
+	About: "After a conflict, the object is read again from a stale cache until all attempts are used, and then the " +
+		"conflict is ignored.",
 	Source: "client-go, retry.RetryOnConflict, whose function has to fetch the object each time: " +
 		"https://pkg.go.dev/k8s.io/client-go/util/retry#RetryOnConflict",
 	Buggy: withSetup(settings, func(mgr manager.Manager) error {
@@ -57,8 +57,7 @@ var c06 = []Entry{{
 	}),
 }, {
 	Name: "c06-conditions-replaced", Class: "C6", Faults: 1,
-	About: "A merge patch replaces the whole list of conditions, and with it an approval that the cache has not seen " +
-		"yet.",
+	About: "A merge patch replaces the whole list of conditions, including an approval that the cache does not have yet.",
 	Source: "kubernetes#111643, merge patches of lists without an optimistic lock: " +
 		"https://github.com/kubernetes/kubernetes/issues/111643",
 	Buggy: with(approvals, func(e converge.Env) reconcile.Reconciler {
@@ -69,18 +68,19 @@ var c06 = []Entry{{
 	}),
 }, {
 	Name: "c06-missing-taken-for-final", Class: "C6", Faults: 1,
-	About: "A secret that the cache does not have yet makes a request fail for good.",
+	About: "A request fails permanently because of a secret that the cache does not have yet.",
 	Source: "cert-manager#5216, requests that fail because the secret of the issuer is not in the cache yet: " +
 		"https://github.com/cert-manager/cert-manager/issues/5216",
 	Buggy:   with(requests, func(e converge.Env) reconcile.Reconciler { return &finalFailure{signer{e.Client}} }),
 	Correct: with(requests, func(e converge.Env) reconcile.Reconciler { return &retriedFailure{signer{e.Client}} }),
 }, {
 	Name: "c06-version-of-another-read", Class: "C6", Faults: 1,
-	About: "After a conflict the old object gets the version of the new one, and overwrites what it lost against.",
-	Source: "API conventions, concurrency control, where changes are to be made to what was read anew: " +
+	About: "After a conflict, the stale object gets the resource version of the current one, and overwrites the " +
+		"conflicting change.",
+	Source: "API conventions, concurrency control, where changes are to be made to what was read again: " +
 		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#concurrency-control-and-consistency",
 	Buggy:   with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, overwrite} }),
-	Correct: with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, changeAnew} }),
+	Correct: with(configs, func(e converge.Env) reconcile.Reconciler { return &configKeeper{e.Client, changeCurrent} }),
 }}
 
 // accounts are widgets that need a service account.
@@ -88,7 +88,7 @@ func accounts() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&corev1.ServiceAccount{}},
 		Given: []client.Object{widget("recorder", WidgetSpec{}), widget("player", WidgetSpec{})},
-		// It is a common idiom to ignore what exists already. Who does not want that to be an error has to say so.
+		// Ignoring AlreadyExists is a common idiom. Those that want an error must handle it.
 		With: []converge.Fault{converge.FaultTakenUnnoticed},
 	}
 }
@@ -136,7 +136,7 @@ func (r *checkedExists) Reconcile(ctx context.Context, req reconcile.Request) (r
 	case apierrs.IsNotFound(err):
 		err = r.create(ctx, w)
 	case err == nil && !metav1.IsControlledBy(account, w):
-		err = fmt.Errorf("account %s is somebody else's", account.Name)
+		err = fmt.Errorf("account %s has another owner", account.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("the account: %w", err)
@@ -153,13 +153,13 @@ func settings() converge.Scenario {
 	}
 }
 
-// deletions lets through what somebody else must have done.
+// deletions passes events of deletions by other clients.
 var deletions = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-// watchGenerations registers a controller that looks at changes of the spec, and at config maps that go.
+// watchGenerations registers a controller that watches changes of the spec, and deletions of config maps.
 func watchGenerations(mgr manager.Manager, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&Widget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -170,7 +170,7 @@ func watchGenerations(mgr manager.Manager, r reconcile.Reconciler) error {
 // setting has a config map with the data of a widget.
 type setting struct{ client.Client }
 
-// apply returns the widget, or nil if there is none.
+// apply returns the widget, or nil if it does not exist.
 func (r *setting) apply(ctx context.Context, key client.ObjectKey) (*Widget, error) {
 	w := &Widget{}
 	if err := r.Get(ctx, key, w); err != nil {
@@ -218,7 +218,7 @@ func (r *returnedStatus) Reconcile(ctx context.Context, req reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, w)
 }
 
-// reportAgain reports until there is no conflict.
+// reportAgain reports until no conflict occurs.
 func (r *setting) reportAgain(ctx context.Context, w *Widget) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		current := &Widget{}
@@ -226,7 +226,7 @@ func (r *setting) reportAgain(ctx context.Context, w *Widget) error {
 			return client.IgnoreNotFound(err)
 		}
 		if current.Generation != w.Generation {
-			return nil // which is what the next request is for
+			return nil // the next request reads it
 		}
 		return r.report(ctx, current)
 	})

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// approvals are widgets that somebody approves after they were created.
+// approvals are widgets that are approved after they were created.
 func approvals() converge.Scenario {
 	w := widget("access", WidgetSpec{Ref: "alice"})
 	approve := func(ctx context.Context, c client.Client) error {
@@ -38,12 +38,12 @@ func approvals() converge.Scenario {
 	}
 }
 
-// lockedMergeFrom is a merge patch that fails if the object is not the one it was made from.
+// lockedMergeFrom returns a merge patch that fails if the object has changed.
 func lockedMergeFrom(obj client.Object) client.Patch {
 	return client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
 }
 
-// approval grants what has been approved.
+// approval grants access to approved widgets.
 type approval struct {
 	client.Client
 	base func(client.Object) client.Patch

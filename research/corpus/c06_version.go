@@ -24,7 +24,7 @@ func configs() converge.Scenario {
 	}
 }
 
-// configKeeper keeps a config map with the data of a widget. How it is changed after a conflict differs.
+// configKeeper keeps a config map with the data of a widget. The versions differ in how they handle a conflict.
 type configKeeper struct {
 	client.Client
 
@@ -55,7 +55,7 @@ func (r *configKeeper) Reconcile(ctx context.Context, req reconcile.Request) (re
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
-// overwrite writes the same object once more, as if it was the one that is there now.
+// overwrite writes the same object again, with the current resource version.
 func overwrite(ctx context.Context, c client.Client, config *corev1.ConfigMap) error {
 	current := &corev1.ConfigMap{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(config), current); err != nil {
@@ -65,8 +65,8 @@ func overwrite(ctx context.Context, c client.Client, config *corev1.ConfigMap) e
 	return c.Update(ctx, config)
 }
 
-// changeAnew makes the change to the one that is there now.
-func changeAnew(ctx context.Context, c client.Client, config *corev1.ConfigMap) error {
+// changeCurrent changes the current object.
+func changeCurrent(ctx context.Context, c client.Client, config *corev1.ConfigMap) error {
 	current := &corev1.ConfigMap{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(config), current); err != nil {
 		return err

@@ -19,32 +19,33 @@ import (
 	"trueup.dev/converge"
 )
 
-// c07 are bugs of requests that time out and have an effect all the same.
+// c07 are bugs of requests that time out and have an effect nevertheless.
 var c07 = []Entry{{
 	Name: "c07-instance-without-token", Class: "C7", Faults: 1,
-	About: "An instance is requested once more because the answer to the first request got lost.",
+	About: "An instance is requested twice because the response to the first request was lost.",
 	Source: "Amazon EC2, ensuring idempotency in API requests: " +
 		"https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html",
 	Buggy:   with(instances, func(e converge.Env) reconcile.Reconciler { return &unnamedInstance{instance{e}} }),
 	Correct: with(instances, func(e converge.Env) reconcile.Reconciler { return &namedInstance{instance{e}} }),
 }, {
 	Name: "c07-quota-added-twice", Class: "C7", Faults: 1,
-	About: "What a widget needs is added to a sum, and added again when the request seems to have failed.",
+	About: "The demand of a widget is added to a sum, and added again when the request seems to have failed.",
 	Source: "Kubernetes API conventions, on writing a client so that repeated requests do no harm: " +
 		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#http-status-codes",
 	Buggy:   with(quotas, func(e converge.Env) reconcile.Reconciler { return &summedQuota{quota{e}} }),
 	Correct: with(quotas, func(e converge.Env) reconcile.Reconciler { return &itemisedQuota{quota{e}} }),
 }, {
 	Name: "c07-timeout-taken-for-success", Class: "C7", Faults: 1,
-	About: "A creation that timed out is expected to show up in the cache, and nobody tries again if it did not happen.",
+	About: "The controller waits until a creation that timed out shows up in the cache. If the object was not created, " +
+		"no retry follows.",
 	Source: "kubernetes#67662, expectations of replica sets after a creation that timed out: " +
 		"https://github.com/kubernetes/kubernetes/issues/67662",
 	Buggy:   with(sites, func(e converge.Env) reconcile.Reconciler { return &expectingSite{e.Client} }),
 	Correct: with(sites, func(e converge.Env) reconcile.Reconciler { return &retryingSite{e.Client} }),
 }, {
 	Name: "c07-token-not-saved", Class: "C7", Faults: 2,
-	About: "The token of a request is kept in memory if it cannot be saved, and a crash after the request makes a " +
-		"second one with another token.",
+	About: "The token of a request is kept in memory if it cannot be saved. After a crash, a second request has " +
+		"another token.",
 	Source: "crossplane-runtime, the managed reconciler, which saves that a creation is pending before it begins: " +
 		"https://github.com/crossplane/crossplane-runtime/blob/main/pkg/reconciler/managed/reconciler.go",
 	Buggy: with(tokens, func(e converge.Env) reconcile.Reconciler {
@@ -53,13 +54,13 @@ var c07 = []Entry{{
 	Correct: with(tokens, func(e converge.Env) reconcile.Reconciler { return &savedToken{token{e, map[string]string{}}} }),
 }, {
 	Name: "c07-rolled-back-success", Class: "C7", Faults: 1,
-	About:   "A switch that seems to have failed is undone by deleting what is switched to, for good.",
+	About:   "A switch that seems to have failed is undone permanently: its target is deleted.",
 	Source:  "Google API Improvement Proposal 155, on requests whose outcome is not known: https://google.aip.dev/155",
 	Buggy:   with(switches, func(e converge.Env) reconcile.Reconciler { return &undoneSwitch{trafficSwitch{e.Client}} }),
 	Correct: with(switches, func(e converge.Env) reconcile.Reconciler { return &repeatedSwitch{trafficSwitch{e.Client}} }),
 }}
 
-// instances are buckets that stand for something that costs money.
+// instances are buckets with an external object that costs money.
 func instances() converge.Scenario {
 	return converge.Scenario{
 		For:   &Bucket{},
@@ -70,7 +71,7 @@ func instances() converge.Scenario {
 // instance has an instance for each bucket.
 type instance struct{ converge.Env }
 
-// begin returns a bucket that has a finalizer, or nil if there is nothing more to do.
+// begin returns a bucket that has a finalizer, or nil if nothing more is to do.
 func (r *instance) begin(
 	ctx context.Context, req reconcile.Request, names func(context.Context, *Bucket) ([]string, error),
 ) (*Bucket, error) {
@@ -100,7 +101,7 @@ func (r *instance) begin(
 	return nil, client.IgnoreNotFound(r.Client.Update(ctx, b))
 }
 
-// running records what has been created.
+// running records the created instance.
 func (r *instance) running(ctx context.Context, b *Bucket, id string) error {
 	if b.Status.ID == id && b.Status.ObservedGeneration == b.Generation {
 		return nil
@@ -143,7 +144,7 @@ func (r *namedInstance) Reconcile(ctx context.Context, req reconcile.Request) (r
 	return reconcile.Result{}, r.running(ctx, b, id)
 }
 
-// quotas are widgets that take part of something they share.
+// quotas are widgets that reserve parts of a shared quota.
 func quotas() converge.Scenario {
 	return converge.Scenario{
 		For:   &Widget{},
@@ -154,7 +155,7 @@ func quotas() converge.Scenario {
 // quota reserves the replicas of a widget.
 type quota struct{ converge.Env }
 
-// reconcile is the same for all but how something is reserved and given back.
+// reconcile is common to both versions, except for reservation and release.
 func (r *quota) reconcile(
 	ctx context.Context, req reconcile.Request, reserve, release func(context.Context, *Widget) error,
 ) error {
@@ -167,7 +168,7 @@ func (r *quota) reconcile(
 			return nil
 		}
 		if err := release(ctx, w); err != nil {
-			return fmt.Errorf("giving back %d: %w", w.Spec.Replicas, err)
+			return fmt.Errorf("releasing %d: %w", w.Spec.Replicas, err)
 		}
 		controllerutil.RemoveFinalizer(w, finalizer)
 		return client.IgnoreNotFound(r.Client.Update(ctx, w))
@@ -195,7 +196,7 @@ func (r *summedQuota) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		func(ctx context.Context, w *Widget) error { return r.add(ctx, -int(w.Status.Number)) })
 }
 
-// add adds to the sum of what is reserved, and has no sum of nothing.
+// add adds to the reserved sum, and deletes an empty sum.
 func (r *summedQuota) add(ctx context.Context, n int) error {
 	value, err := r.Cloud.Get(ctx, "quota/used")
 	if errors.Is(err, converge.ErrAbsent) {
@@ -232,7 +233,7 @@ func sites() converge.Scenario {
 	}
 }
 
-// service is that of a widget.
+// service creates the service of a widget.
 func service(w *Widget, c client.Client) (*corev1.Service, error) {
 	svc := &corev1.Service{ObjectMeta: childMeta(w, w.Name), Spec: corev1.ServiceSpec{
 		Selector: map[string]string{widgetLabel: w.Name},
@@ -258,7 +259,7 @@ func (r *expectingSite) Reconcile(ctx context.Context, req reconcile.Request) (r
 	}
 	err = r.Create(ctx, svc)
 	if apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
-		log.FromContext(ctx).Info("The service has been created, but it takes its time.")
+		log.FromContext(ctx).Info("The service was created, but is not visible yet.")
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, err
@@ -274,7 +275,7 @@ func (r *retryingSite) Reconcile(ctx context.Context, req reconcile.Request) (re
 	existing := &corev1.Service{}
 	err := r.Get(ctx, req.NamespacedName, existing)
 	if err == nil && !metav1.IsControlledBy(existing, w) {
-		return reconcile.Result{}, fmt.Errorf("service %s is somebody else's", existing.Name)
+		return reconcile.Result{}, fmt.Errorf("service %s has another owner", existing.Name)
 	}
 	if !apierrs.IsNotFound(err) {
 		return reconcile.Result{}, err

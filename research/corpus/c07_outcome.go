@@ -19,21 +19,21 @@ import (
 	"trueup.dev/converge"
 )
 
-// tokens are buckets in a system whose requests have tokens, so that they can be repeated.
+// tokens are buckets in a system whose requests have idempotency tokens.
 func tokens() converge.Scenario {
 	return converge.Scenario{
 		For: &Bucket{}, Given: []client.Object{bucket("backups", BucketSpec{Region: "ap"})}, Desired: oneEach,
 	}
 }
 
-// oneEach is true if there is one thing outside for each bucket.
+// oneEach returns an error unless each bucket has exactly one external object.
 func oneEach(s converge.State) error {
 	buckets := &BucketList{}
 	if err := s.List(buckets); err != nil {
 		return err
 	}
 	if there, wanted := len(s.Cloud()), len(buckets.Items); there != wanted {
-		return fmt.Errorf("%d outside for %d buckets", there, wanted)
+		return fmt.Errorf("%d external objects for %d buckets", there, wanted)
 	}
 	for _, b := range buckets.Items {
 		if b.Status.Phase != "Running" {
@@ -43,16 +43,16 @@ func oneEach(s converge.State) error {
 	return nil
 }
 
-// tokenAnnotation has the token of the request that creates what a bucket stands for.
+// tokenAnnotation has the token of the request that creates the external object of a bucket.
 const tokenAnnotation = "corpus.trueup.dev/request-token"
 
-// token creates things with a token that is new for each bucket and each process.
+// token creates external objects with a token that is new for each bucket and each process.
 type token struct {
 	converge.Env
 	tokens map[string]string // by UID
 }
 
-// reconcile is the same for all but how the token is saved.
+// reconcile is common to both versions, except for how the token is saved.
 func (r *token) reconcile(ctx context.Context, req reconcile.Request, save func(context.Context, *Bucket) error) error {
 	b := &Bucket{}
 	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
@@ -109,7 +109,7 @@ type bestEffortToken struct{ token }
 func (r *bestEffortToken) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return reconcile.Result{}, r.reconcile(ctx, req, func(ctx context.Context, b *Bucket) error {
 		if err := r.Client.Update(ctx, b); err != nil {
-			log.FromContext(ctx).Error(err, "Cannot save the token, which is in memory still.")
+			log.FromContext(ctx).Error(err, "Cannot save the token, which is still in memory.")
 			delete(b.Annotations, tokenAnnotation)
 		}
 		return nil
@@ -135,7 +135,7 @@ func switches() converge.Scenario {
 	}
 }
 
-// trafficSwitch has a deployment for each color, and a service for the one that is wanted.
+// trafficSwitch has a deployment for each color, and a service for the desired one.
 type trafficSwitch struct{ client.Client }
 
 func (r *trafficSwitch) labels(w *Widget) map[string]string {
@@ -155,7 +155,7 @@ func (r *trafficSwitch) deploy(ctx context.Context, w *Widget) error {
 				ObjectMeta: metav1.ObjectMeta{Labels: r.labels(w)}, Spec: podSpec(w.Spec.Image),
 			}
 		} else if !metav1.IsControlledBy(d, w) {
-			return fmt.Errorf("deployment %s is somebody else's", d.Name)
+			return fmt.Errorf("deployment %s has another owner", d.Name)
 		}
 		d.Spec.Replicas = &w.Spec.Replicas
 		d.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
@@ -177,7 +177,7 @@ func (r *trafficSwitch) route(ctx context.Context, w *Widget) error {
 	return err
 }
 
-// retire deletes the deployments that get no traffic any more.
+// retire deletes the deployments without traffic.
 func (r *trafficSwitch) retire(ctx context.Context, w *Widget) error {
 	all := &appsv1.DeploymentList{}
 	if err := r.List(ctx, all, ofWidget(w)...); err != nil {

@@ -26,10 +26,10 @@ import (
 	"trueup.dev/converge"
 )
 
-// c08 are bugs of reconcilers that do something although there is nothing to do.
+// c08 are bugs of reconcilers that write although everything is up to date.
 var c08 = []Entry{{
 	Name: "c08-endpoints-in-list-order", Class: "C8", Faults: 1,
-	About: "Endpoints are written in the order of a list from the cache, which is another one each time.",
+	About: "Endpoints are written in the order of a list from the cache, which is random.",
 	Source: "tailscale#20916, endpoints whose order changes cause more reconciles: " +
 		"https://github.com/tailscale/tailscale/issues/20916",
 	Buggy: with(backends, func(e converge.Env) reconcile.Reconciler {
@@ -40,22 +40,22 @@ var c08 = []Entry{{
 	}),
 }, {
 	Name: "c08-time-of-last-sync", Class: "C8", Faults: 0,
-	About: "Each reconcile writes the time of day to a secret, whose event leads to the next reconcile.",
+	About: "Each reconcile writes the current time to a secret, whose event triggers the next reconcile.",
 	Source: "cluster-api#6921, messages that differ each time and cause too many reconciles: " +
 		"https://github.com/kubernetes-sigs/cluster-api/issues/6921",
 	Buggy:   with(mirrors, func(e converge.Env) reconcile.Reconciler { return &clockedMirror{mirror{e.Client}} }),
 	Correct: with(mirrors, func(e converge.Env) reconcile.Reconciler { return &changedMirror{mirror{e.Client}} }),
 }, {
 	Name: "c08-replaced-for-defaults", Class: "C8", Faults: 0,
-	About: "A stateful set is replaced whenever it differs from what was asked for, which it does in all that the API " +
-		"server filled in.",
+	About: "A stateful set is replaced whenever it differs from the desired one. It always does, because of server " +
+		"defaults.",
 	Source: "hypershift#543, a detector of updates that never end, because defaults were compared: " +
 		"https://github.com/openshift/hypershift/pull/543",
 	Buggy:   with(stores, func(e converge.Env) reconcile.Reconciler { return &comparedStore{store{e.Client}} }),
 	Correct: with(stores, func(e converge.Env) reconcile.Reconciler { return &hashedStore{store{e.Client}} }),
 }, {
 	Name: "c08-appended-once-more", Class: "C8", Faults: 1,
-	About: "Arguments that the status does not list yet are appended, and appended again when the status could not be " +
+	About: "Arguments that are not in the status are appended. They are appended again if the status could not be " +
 		"written.",
 	Source: "controller-runtime, controllerutil.CreateOrUpdate, whose function is called for existing objects as well: " +
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/controller/controllerutil#CreateOrUpdate",
@@ -130,13 +130,13 @@ func mirrors() converge.Scenario {
 	}
 }
 
-// syncedAt is the annotation with the time at which a copy was made.
+// syncedAt is the annotation with the time of a copy.
 const syncedAt = "corpus.trueup.dev/synced-at"
 
-// mirror has a copy of the data of a widget.
+// mirror copies the data of a widget.
 type mirror struct{ client.Client }
 
-// sync makes a copy. It calls stamp with the secret, and whether its data is another one now.
+// sync makes a copy. It calls stamp with the secret, and whether its data has changed.
 func (r *mirror) sync(
 	ctx context.Context, key client.ObjectKey, stamp func(secret *corev1.Secret, changed bool),
 ) error {
@@ -176,7 +176,7 @@ func (r *changedMirror) Reconcile(ctx context.Context, req reconcile.Request) (r
 	})
 }
 
-// stores are widgets whose stateful set cannot be changed, but replaced.
+// stores are widgets whose stateful set cannot be changed, only replaced.
 func stores() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&appsv1.StatefulSet{}},
@@ -186,7 +186,8 @@ func stores() converge.Scenario {
 	}
 }
 
-// hashAnnotation is on what is replaced when its specification changes, and has the hash of what was asked for.
+// hashAnnotation is on objects that are replaced when their specification changes. It has the hash of the desired
+// specification.
 const hashAnnotation = "corpus.trueup.dev/spec-hash"
 
 // store has a stateful set for a widget.
@@ -219,7 +220,7 @@ func (r *store) desired(w *Widget) (*appsv1.StatefulSet, error) {
 	return set, controllerutil.SetControllerReference(w, set, r.Scheme())
 }
 
-// replace is the same for all but how a difference is seen.
+// replace is common to both versions, except for how a difference is detected.
 func (r *store) replace(
 	ctx context.Context, req reconcile.Request, same func(current, desired *appsv1.StatefulSet) bool,
 ) error {
@@ -240,7 +241,7 @@ func (r *store) replace(
 		return err
 	}
 	if !metav1.IsControlledBy(current, w) {
-		return fmt.Errorf("stateful set %s is somebody else's", current.Name)
+		return fmt.Errorf("stateful set %s has another owner", current.Name)
 	}
 	if same(current, desired) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// features are widgets that get more and more arguments.
+// features are widgets whose arguments grow.
 func features() converge.Scenario {
 	return converge.Scenario{
 		For: &Widget{}, Owns: []client.Object{&appsv1.Deployment{}},
@@ -30,7 +30,7 @@ func features() converge.Scenario {
 // feature has a deployment with an argument for each tag of a widget.
 type feature struct{ client.Client }
 
-// reconcile is the same for all but what the arguments are.
+// reconcile is common to both versions, except for the arguments.
 func (r *feature) reconcile(
 	ctx context.Context, req reconcile.Request, args func(w *Widget, current []string) []string,
 ) error {
@@ -45,7 +45,7 @@ func (r *feature) reconcile(
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 			d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(w.Spec.Image)}
 		} else if !metav1.IsControlledBy(d, w) {
-			return fmt.Errorf("%s is somebody else's", d.Name)
+			return fmt.Errorf("%s has another owner", d.Name)
 		}
 		d.Spec.Replicas = &w.Spec.Replicas
 		container := &d.Spec.Template.Spec.Containers[0]

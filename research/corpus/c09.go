@@ -20,11 +20,11 @@ import (
 	"trueup.dev/converge"
 )
 
-// C9: a reconciler that triggers itself, or never comes to an end.
+// C9: a reconciler that triggers itself, or never terminates.
 var c09 = []Entry{
 	{
 		Name: "c09-heartbeat-in-status", Class: "C9",
-		About: "The status has the time of the last reconcile, so that each periodic reconcile writes although nothing " +
+		About: "The status contains the time of the last reconcile, so each periodic reconcile writes although nothing " +
 			"has changed.",
 		Source: "Kubernetes KEP-589, Efficient Node Heartbeats: what time stamps in a status cost. " +
 			"https://github.com/kubernetes/enhancements/issues/589",
@@ -37,7 +37,7 @@ var c09 = []Entry{
 	},
 	{
 		Name: "c09-fights-autoscaler", Class: "C9",
-		About: "The number of replicas is put back to the default each time an autoscaler has changed it.",
+		About: "The number of replicas is reset to the default each time an autoscaler has changed it.",
 		Source: "Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and StatefulSets to " +
 			"horizontal autoscaling. " +
 			"https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/",
@@ -50,7 +50,7 @@ var c09 = []Entry{
 	},
 	{
 		Name: "c09-replaces-rejected-pods", Class: "C9",
-		About: "A pod that is rejected is replaced at once, and so is the next one, without an end.",
+		About: "A rejected pod is replaced at once, and so is each replacement, endlessly.",
 		Source: "kubernetes/kubernetes#72593: ReplicaSets create pods without an end when they are rejected. " +
 			"https://github.com/kubernetes/kubernetes/issues/72593",
 		Buggy: with(rejectedWorld, func(env converge.Env) reconcile.Reconciler {
@@ -62,7 +62,7 @@ var c09 = []Entry{
 	},
 	{
 		Name: "c09-version-in-status", Class: "C9",
-		About: "The status names the resourceVersion that was acted on, which the write of the status changes.",
+		About: "The status contains the resourceVersion of the reconciled object, which each write of the status changes.",
 		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is of metadata.generation. " +
 			"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md",
 		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
@@ -74,8 +74,7 @@ var c09 = []Entry{
 	},
 	{
 		Name: "c09-user-error-retried", Class: "C9",
-		About: "A mistake of the user is retried as if it could pass, and the count of attempts in the status takes the " +
-			"backoff away.",
+		About: "A permanent error of the user is retried, and the number of attempts in the status defeats the backoff.",
 		Source: "controller-runtime, reconcile.TerminalError, which exists for errors that another attempt cannot help. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
 		Buggy: with(userErrorWorld, func(env converge.Env) reconcile.Reconciler {

@@ -20,8 +20,8 @@ import (
 
 var crossNamespaceOwner = Entry{
 	Name: "c09-cross-namespace-owner", Class: "C9",
-	About: "An object has an owner reference to something in another namespace. The garbage collector deletes it each " +
-		"time it has been created.",
+	About: "An object has an owner reference to an object in another namespace. The garbage collector deletes it after " +
+		"each creation.",
 	Source: "Kubernetes documentation, Owners and Dependents: references across namespaces are disallowed by design. " +
 		"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/",
 	Buggy: with(sharedExportWorld, func(env converge.Env) reconcile.Reconciler {
@@ -77,7 +77,7 @@ func userErrorWorld() converge.Scenario {
 	}
 }
 
-// exportsNamespace is where exports of all namespaces are.
+// exportsNamespace is the namespace of all exports.
 const exportsNamespace = "exports"
 
 func exported(key types.NamespacedName) *corev1.ConfigMap {
@@ -86,7 +86,7 @@ func exported(key types.NamespacedName) *corev1.ConfigMap {
 	}
 }
 
-// fillExport sets what an export has, and where it comes from.
+// fillExport sets the content and the origin of an export.
 func fillExport(config *corev1.ConfigMap, w *Widget) {
 	if config.Labels == nil {
 		config.Labels = map[string]string{}

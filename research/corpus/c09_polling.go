@@ -12,10 +12,10 @@ import (
 	"trueup.dev/converge"
 )
 
-// polling has a reconciler ask for the next reconcile at once, for ever.
+// polling requeues at once, forever.
 var polling = Entry{
 	Name: "c09-comes-back-at-once", Class: "C9",
-	About: "Each reconcile asks for another one a millisecond later, also when all is done.",
+	About: "Each reconcile requeues after a millisecond, even when everything is up to date.",
 	Source: "controller-runtime, reconcile.Result: RequeueAfter is for who has to look again after some time. " +
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
 	Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {

@@ -26,8 +26,7 @@ const kubebuilderFinalizers = "Kubebuilder Book, Using Finalizers. " +
 var c10 = []Entry{
 	{
 		Name: "c10-finalizer-after-bucket", Class: "C10",
-		About: "The bucket is created before the finalizer is added. Who deletes the object in between leaves the bucket " +
-			"behind.",
+		About: "The bucket is created before the finalizer is added. If the object is deleted in between, the bucket stays.",
 		Source: "Kubernetes KEP-980, Finalizer Protection for Service LoadBalancers: load balancers were left behind, and " +
 			"now the finalizer comes first. " +
 			"https://github.com/kubernetes/enhancements/issues/980",
@@ -38,7 +37,7 @@ var c10 = []Entry{
 	},
 	{
 		Name: "c10-cleanup-error-logged", Class: "C10", Faults: 1,
-		About:  "An error of the cleanup is logged, and the finalizer is removed all the same.",
+		About:  "An error of the cleanup is logged, and the finalizer is removed nevertheless.",
 		Source: kubebuilderFinalizers,
 		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
 			return hastyRelease{bucketReconciler{env}}
@@ -47,8 +46,8 @@ var c10 = []Entry{
 	},
 	{
 		Name: "c10-cleanup-not-repeatable", Class: "C10", Faults: 1,
-		About: "The cleanup fails when the bucket is gone already. If it is interrupted after that, the finalizer stays " +
-			"for ever.",
+		About: "The cleanup fails if the bucket no longer exists. After an interruption at that point, the finalizer " +
+			"stays forever.",
 		Source: "Deletion has to be idempotent: " + kubebuilderFinalizers,
 		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
 			return strictRelease{bucketReconciler{env}}
@@ -57,7 +56,7 @@ var c10 = []Entry{
 	},
 	{
 		Name: "c10-finalizer-before-cleanup", Class: "C10", Faults: 1,
-		About: "The finalizer is removed first, and the bucket deleted afterwards.",
+		About: "The finalizer is removed before the bucket is deleted.",
 		Source: "Kubernetes KEP-2644, Honor Persistent Volume Reclaim Policy: volumes were left behind when the object " +
 			"went before its storage. " +
 			"https://github.com/kubernetes/enhancements/issues/2644",
@@ -68,7 +67,7 @@ var c10 = []Entry{
 	},
 	{
 		Name: "c10-cleanup-given-up", Class: "C10", Faults: 2,
-		About:  "After two failed attempts the cleanup is given up, so that the object does not hang.",
+		About:  "The cleanup is abandoned after two failures, so that the object does not get stuck.",
 		Source: "A failed cleanup has to be retried: " + kubebuilderFinalizers,
 		Buggy: with(bucketWorld, func(env converge.Env) reconcile.Reconciler {
 			return impatientRelease{bucketReconciler{env}}
@@ -77,8 +76,8 @@ var c10 = []Entry{
 	},
 	{
 		Name: "c10-waits-for-garbage-collector", Class: "C10",
-		About: "The finalizer waits until owned objects are gone, which the garbage collector deletes only when their " +
-			"owner is.",
+		About: "The finalizer waits for the deletion of owned objects, which the garbage collector deletes only after " +
+			"their owner.",
 		Source: "Kubernetes documentation, Garbage Collection, Background cascading deletion. " +
 			"https://kubernetes.io/docs/concepts/architecture/garbage-collection/#background-deletion",
 		Buggy:   with(drainWorld, func(env converge.Env) reconcile.Reconciler { return &drainReconciler{env.Client, false} }),
@@ -86,7 +85,7 @@ var c10 = []Entry{
 	},
 }
 
-// bucketReconciler has a bucket in the cloud for each Bucket, with its region as content.
+// bucketReconciler has an external bucket for each Bucket, with its region as content.
 type bucketReconciler struct{ converge.Env }
 
 func (r bucketReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -250,7 +249,7 @@ func (r impatientRelease) Reconcile(ctx context.Context, req reconcile.Request) 
 	return reconcile.Result{}, r.unprotect(ctx, b)
 }
 
-// drainReconciler wants the deployment of a widget to be gone before the widget is.
+// drainReconciler deletes the deployment of a widget before the widget.
 type drainReconciler struct {
 	client.Client
 	deletes bool

@@ -18,7 +18,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// C11: something is left over after it is not wanted any more.
+// C11: an object stays after it is no longer wanted.
 var c11 = []Entry{
 	{
 		Name: "c11-no-owner-reference", Class: "C11",
@@ -34,7 +34,7 @@ var c11 = []Entry{
 	},
 	{
 		Name: "c11-scale-down-leaves-claim", Class: "C11", Faults: 1,
-		About: "Claims are deleted after their pods, and found by them. What a crash leaves in between, nobody finds.",
+		About: "Claims are deleted after their pods, which they are found by. After a crash in between, claims stay.",
 		Source: "Sieve (OSDI'22), intermediate-state bugs: a controller restarts between the writes of one reconcile, and " +
 			"storage of removed members stays. " +
 			"https://www.usenix.org/conference/osdi22/presentation/sun",
@@ -47,7 +47,7 @@ var c11 = []Entry{
 	},
 	{
 		Name: "c11-moved-bucket", Class: "C11",
-		About: "The name of the bucket depends on a field that users can change. After a change the old bucket is forgotten.",
+		About: "The name of the bucket depends on a field that users can change. After a change, the old bucket stays.",
 		Source: "Crossplane documentation, Managed resources, Immutable fields: what makes another external resource " +
 			"cannot be changed. " +
 			"https://docs.crossplane.io/latest/managed-resources/managed-resources/",
@@ -61,8 +61,8 @@ var c11 = []Entry{
 	clusterScopedChild,
 	{
 		Name: "c11-failed-lookup-starts-over", Class: "C11", Faults: 2,
-		About: "After an interrupted creation, a failed lookup is taken for a broken volume, and another one is made under " +
-			"a new name.",
+		About: "After an interrupted creation, a failed lookup is mistaken for a broken volume, and another volume is " +
+			"created under a new name.",
 		Source: "crossplane-runtime, annotation external-create-pending: what to do after a creation of which the outcome " +
 			"is not known. " +
 			"https://pkg.go.dev/github.com/crossplane/crossplane-runtime/pkg/meta#AnnotationKeyExternalCreatePending",
@@ -71,7 +71,7 @@ var c11 = []Entry{
 	},
 }
 
-// frontendReconciler makes a config map and a service.
+// frontendReconciler creates a config map and a service.
 type frontendReconciler struct {
 	client.Client
 	ownsAll bool
@@ -206,7 +206,7 @@ func memberWorld() converge.Scenario {
 	}
 }
 
-// movingReconciler has a bucket in the region that is wanted, and its key in the status.
+// movingReconciler has a bucket in the desired region, and its key in the status.
 type movingReconciler struct {
 	bucketReconciler
 	deletesOld bool

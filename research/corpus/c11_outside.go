@@ -19,7 +19,7 @@ import (
 
 var clusterScopedChild = Entry{
 	Name: "c11-cluster-scoped-child", Class: "C11",
-	About: "A cluster role has an owner reference to an object in a namespace, which the garbage collector cannot follow.",
+	About: "A cluster role has an owner reference to a namespaced object, which the garbage collector cannot resolve.",
 	Source: "Kubernetes documentation, Owners and Dependents: such a dependent cannot be garbage collected. " +
 		"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/; see also " +
 		"https://github.com/kubernetes/kubernetes/issues/98040",
@@ -90,7 +90,7 @@ func roleWorld() converge.Scenario {
 	}
 }
 
-// volumeReconciler has a volume in the cloud. It writes down the name before it makes the volume.
+// volumeReconciler has an external volume. It records the name before it creates the volume.
 type volumeReconciler struct {
 	converge.Env
 	startsOver bool
@@ -114,7 +114,7 @@ func (r *volumeReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	}
 	exists := false
 	if w.Status.Pending != "" {
-		// The last attempt was interrupted.
+		// the last attempt was interrupted
 		_, err := r.Cloud.Get(ctx, w.Status.Pending)
 		switch {
 		case err == nil:

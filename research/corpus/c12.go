@@ -20,12 +20,12 @@ import (
 
 const apiConventions = "https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties"
 
-// C12: a status that does not tell the truth.
+// C12: a wrong status.
 var c12 = []Entry{
 	{
 		Name: "c12-generation-of-a-later-read", Class: "C12", Faults: 1,
-		About: "The status is written to a fresh copy of the object, with its generation, although an older spec was acted " +
-			"on. The change in between is never acted on.",
+		About: "The status of an older spec is written to a fresh copy of the object, with its generation. The change in " +
+			"between is never reconciled.",
 		Source: "Kubernetes API conventions, Typical status properties: observedGeneration is the generation that was " +
 			"acted on. " +
 			apiConventions,
@@ -38,8 +38,8 @@ var c12 = []Entry{
 	},
 	{
 		Name: "c12-ready-before-rollout", Class: "C12",
-		About: "The number of available replicas is believed although it is that of the last generation of the deployment. " +
-			"A broken image is recorded as good.",
+		About: "The number of available replicas is used although it is of an older generation of the deployment. A " +
+			"broken image is recorded as good.",
 		Source: "kubectl rollout status, which compares metadata.generation with status.observedGeneration first for this " +
 			"reason. " +
 			"https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
@@ -52,8 +52,7 @@ var c12 = []Entry{
 	},
 	{
 		Name: "c12-shadowed-error", Class: "C12", Faults: 1,
-		About: "The deferred write of the status looks at an error that is shadowed, and says that all is well when it " +
-			"is not.",
+		About: "The deferred write of the status checks a shadowed error, and reports success after a failure.",
 		Source: "Go vet, shadow: variables that are unintentionally shadowed. " +
 			"https://pkg.go.dev/golang.org/x/tools/go/analysis/passes/shadow; " + apiConventions,
 		Buggy:   with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &shadowReconciler{env.Client} }),
@@ -61,12 +60,12 @@ var c12 = []Entry{
 	},
 	{
 		Name: "c12-transition-time", Class: "C12",
-		About: "The time of the last transition changes with the message, although the status of the condition is the same.",
+		About: "The time of the last transition changes with the message, although the status of the condition is unchanged.",
 		Source: "Kubernetes KEP-1623, Standardize Conditions: lastTransitionTime is when the status of the condition " +
 			"changed. " +
 			"https://github.com/kubernetes/enhancements/issues/1623",
 		Buggy: with(transitionWorld, func(env converge.Env) reconcile.Reconciler {
-			return &transitionReconciler{env.Client, setAllAnew}
+			return &transitionReconciler{env.Client, setAllAgain}
 		}),
 		Correct: with(transitionWorld, func(env converge.Env) reconcile.Reconciler {
 			return &transitionReconciler{env.Client, setReady}
@@ -127,7 +126,7 @@ func refetchWorld() converge.Scenario {
 	}
 }
 
-// rolloutReconciler writes down the last image that has worked.
+// rolloutReconciler records the last working image.
 type rolloutReconciler struct {
 	client.Client
 	done func(*appsv1.Deployment) bool
@@ -156,7 +155,7 @@ func available(d *appsv1.Deployment) bool {
 	return d.Status.AvailableReplicas == *d.Spec.Replicas
 }
 
-// rolloutWorld has a user who tries an image that does not work.
+// rolloutWorld has a user who tries a broken image.
 func rolloutWorld() converge.Scenario {
 	return converge.Scenario{
 		For:   &Widget{},
@@ -217,8 +216,8 @@ func (r *transitionReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
 }
 
-// setAllAnew is setReady as people write it by hand.
-func setAllAnew(w *Widget, status bool, reason, message string) {
+// setAllAgain is setReady as commonly written by hand.
+func setAllAgain(w *Widget, status bool, reason, message string) {
 	condition := metav1.Condition{
 		Type: readyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 		ObservedGeneration: w.Generation, LastTransitionTime: metav1.Now(),

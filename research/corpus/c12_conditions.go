@@ -21,16 +21,16 @@ import (
 var (
 	degradedStays = Entry{
 		Name: "c12-degraded-stays", Class: "C12", Faults: 2,
-		About: "After two failures the condition Degraded is set, and nothing ever takes it away.",
-		Source: "Kubernetes API conventions, Typical status properties: conditions tell of the current state. " +
+		About: "After two failures the condition Degraded is set, and it is never removed.",
+		Source: "Kubernetes API conventions, Typical status properties: conditions describe the current state. " +
 			apiConventions,
 		Buggy:   with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &degradedReconciler{env, false} }),
 		Correct: with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &degradedReconciler{env, true} }),
 	}
 	lostCondition = Entry{
 		Name: "c12-condition-of-another-lost", Class: "C12", Faults: 1,
-		About: "A merge patch without a resourceVersion replaces the whole list of conditions, and with it what another " +
-			"controller has added meanwhile.",
+		About: "A merge patch without a resourceVersion replaces the whole list of conditions, including one that another " +
+			"controller has added.",
 		Source: "controller-runtime, client.MergeFromOptions: lists are replaced, and the lock keeps what others have " +
 			"written. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#MergeFromOptions",
@@ -100,14 +100,14 @@ func report(w *Widget, err error) {
 	setReady(w, true, "Applied", "")
 }
 
-// applied is true for a widget that has all that it needs, by what its status says.
+// applied reports whether the status of a widget shows that everything was applied.
 func applied(ctx context.Context, c client.Client, w *Widget) bool {
 	config := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(w), config)
 	return err == nil && metav1.IsControlledBy(config, w) && isReady(w) && w.Status.ObservedGeneration == w.Generation
 }
 
-// degradedReconciler has a disk in the cloud.
+// degradedReconciler has an external disk.
 type degradedReconciler struct {
 	converge.Env
 	recovers bool
@@ -139,7 +139,7 @@ func (r *degradedReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 				Type: "Degraded", Status: metav1.ConditionTrue, Reason: "CloudFails", ObservedGeneration: w.Generation,
 			})
 		}
-		setReady(w, false, "Failed", "the disk has not the size that is wanted")
+		setReady(w, false, "Failed", "the disk does not have the size that is wanted")
 		return reconcile.Result{}, errors.Join(err, writeStatus(ctx, r.Client, before, w))
 	}
 	w.Status.Failures = 0
@@ -190,7 +190,7 @@ func (r *patchReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	return reconcile.Result{}, client.IgnoreNotFound(r.Status().Patch(ctx, w, r.patch(before)))
 }
 
-// verifiedWorld has a controller that verifies each widget once, and writes that down.
+// verifiedWorld has a controller that verifies each widget once, and records that.
 func verifiedWorld() converge.Scenario {
 	const annotation = "corpus.trueup.dev/verified"
 	return converge.Scenario{

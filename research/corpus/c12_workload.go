@@ -13,10 +13,10 @@ import (
 )
 
 var (
-	// readyForEver has the condition never go back.
+	// readyForEver never resets the condition.
 	readyForEver = Entry{
 		Name: "c12-ready-for-ever", Class: "C12", Faults: 1,
-		About: "Ready is set when the deployment is available, and stays when it is not any more.",
+		About: "Ready is set when the deployment becomes available, and stays when it becomes unavailable.",
 		Source: "Kubernetes API conventions, Typical status properties: conditions tell the latest observations of the " +
 			"state. " + apiConventions,
 		Buggy: with(
@@ -24,11 +24,11 @@ var (
 		),
 		Correct: with(steadyWorld, readyWhen(func(_ *Widget, d *appsv1.Deployment) bool { return fullyRolledOut(d) })),
 	}
-	// readyByOldNumbers has the condition be of a rollout that is over.
+	// readyByOldNumbers sets the condition for an older rollout.
 	readyByOldNumbers = Entry{
 		Name: "c12-ready-by-old-numbers", Class: "C12",
-		About: "Ready is set for a new generation by the replicas of the old one, because the deployment's own " +
-			"observedGeneration is not looked at.",
+		About: "Ready is set for a new generation based on the replicas of the old one, because the deployment's " +
+			"observedGeneration is ignored.",
 		Source: "kubectl rollout status, which looks at it first. " +
 			"https://github.com/kubernetes/kubectl/blob/master/pkg/polymorphichelpers/rollout_status.go",
 		Buggy:   with(workloadWorld, readyWhen(func(_ *Widget, d *appsv1.Deployment) bool { return available(d) })),
@@ -55,7 +55,7 @@ func workloadWorld() converge.Scenario {
 	return s
 }
 
-// readyWhen has a deployment for each widget, which is ready as it says.
+// readyWhen has a deployment for each widget, whose readiness a function determines.
 func readyWhen(ready func(w *Widget, d *appsv1.Deployment) bool) func(converge.Env) reconcile.Reconciler {
 	return func(env converge.Env) reconcile.Reconciler { return &runReconciler{env.Client, ready} }
 }

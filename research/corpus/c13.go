@@ -28,12 +28,11 @@ const (
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/builder#TypedBuilder.Owns"
 )
 
-// C13: the reconciler is right, and is not called when it should be.
+// C13: a correct reconciler that is not called when it should be.
 var c13 = []Entry{
 	{
 		Name: "c13-service-not-watched", Class: "C13", Faults: 1,
-		About: "Of two kinds of objects that are made, only one is watched. Nobody notices that an object of the other " +
-			"one is deleted.",
+		About: "Only one of two kinds of children is watched. The deletion of a child of the other kind is not detected.",
 		Source: "Kubebuilder Book, Watching Resources, Secondary Resources Owned By the Controller. " +
 			"https://book.kubebuilder.io/reference/watching-resources/secondary-owned-resources",
 		Buggy:   withSetup(wiredFrontendWorld, setupFrontend(&corev1.ConfigMap{})),
@@ -41,7 +40,7 @@ var c13 = []Entry{
 	},
 	{
 		Name: "c13-status-events-filtered", Class: "C13",
-		About:  "A filter for changes of the spec is for all kinds, and so the deployment's status is never seen.",
+		About:  "A predicate for changes of the spec applies to all kinds, so changes of the deployment's status are dropped.",
 		Source: generationPredicate,
 		Buggy: withSetup(wiredRolloutWorld, func(mgr manager.Manager) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.Deployment{}).
@@ -49,16 +48,16 @@ var c13 = []Entry{
 				Complete(&rolloutReconciler{mgr.GetClient(), fullyRolledOut})
 		}),
 		Correct: withSetup(wiredRolloutWorld, func(mgr manager.Manager) error {
-			// Not for widgets only either: a status that is written from an old cache needs the event of the status to be put
-			// right.
+			// Not for widgets only, either: a status that is based on a stale cache needs the event of the status to be
+			// repaired.
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.Deployment{}).
 				Complete(&rolloutReconciler{mgr.GetClient(), fullyRolledOut})
 		}),
 	},
 	{
 		Name: "c13-annotation-filtered", Class: "C13",
-		About: "An annotation pauses the reconciler, and a filter for changes of the spec keeps it from seeing that the " +
-			"annotation is gone.",
+		About: "An annotation pauses the reconciler, and a predicate for changes of the spec drops the removal of the " +
+			"annotation.",
 		Source: generationPredicate,
 		Buggy:  withSetup(pausedWorld, setupPaused(predicate.GenerationChangedPredicate{})),
 		Correct: withSetup(
@@ -70,15 +69,15 @@ var c13 = []Entry{
 	},
 	{
 		Name: "c13-owner-is-no-controller", Class: "C13", Faults: 1,
-		About:   "The owner reference is not one of a controller, and only those lead to requests.",
+		About:   "The owner reference is not a controller reference, and only controller references trigger requests.",
 		Source:  ownsDocumentation,
 		Buggy:   withSetup(sharedWorld, setupShared()),
 		Correct: withSetup(sharedWorld, setupShared(builder.MatchEveryOwner)),
 	},
 	{
 		Name: "c13-label-removed", Class: "C13",
-		About: "A filter looks at the label of the new object only. That the label is removed is not seen, and what was " +
-			"made for it stays.",
+		About: "A predicate checks the label of the new object only. The removal of the label is dropped, and the child " +
+			"stays.",
 		Source: "controller-runtime, predicate.NewPredicateFuncs: updates are filtered by the new object. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/predicate#NewPredicateFuncs",
 		Buggy: withSetup(labelledWorld, setupLabelled(builder.WithPredicates(predicate.NewPredicateFuncs(func(
@@ -171,7 +170,7 @@ func pausedWorld() converge.Scenario {
 	}
 }
 
-// sharedReconciler is one of several owners of its config map, and controls it not.
+// sharedReconciler is one of several owners of its config map, and not its controller.
 type sharedReconciler struct{ client.Client }
 
 func (r *sharedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -241,7 +240,7 @@ func labelledWorld() converge.Scenario {
 			w, config := widget("a", WidgetSpec{}), &corev1.ConfigMap{ObjectMeta: meta("a")}
 			wanted := s.Get(w) && w.Labels[enabledLabel] == "true"
 			if found := s.Get(config); found != wanted {
-				return fmt.Errorf("config map is there: %t, wanted: %t", found, wanted)
+				return fmt.Errorf("config map exists: %t, want %t", found, wanted)
 			}
 			return nil
 		},

@@ -28,8 +28,7 @@ import (
 var (
 	secretMapping = Entry{
 		Name: "c13-secret-taken-for-primary", Class: "C13",
-		About: "A change of a secret leads to a request with the name of the secret, and not to those of the objects that " +
-			"refer to it.",
+		About: "A change of a secret triggers a request with the name of the secret instead of the objects that refer to it.",
 		Source: "Kubebuilder Book, Watching Resources, Secondary Resources Not Owned By the Controller. " +
 			"https://book.kubebuilder.io/reference/watching-resources/secondary-resources-not-owned",
 		Buggy: withSetup(secretWorld, func(mgr manager.Manager) error {
@@ -39,7 +38,7 @@ var (
 	}
 	secretGeneration = Entry{
 		Name: "c13-secret-without-generation", Class: "C13",
-		About:   "A filter for changes of the generation is put on a kind that counts none, and lets no change pass.",
+		About:   "A predicate for changes of the generation is used for a kind without generations, and drops every change.",
 		Source:  generationPredicate,
 		Buggy:   withSetup(secretWorld, setupReferrers(predicate.GenerationChangedPredicate{})),
 		Correct: withSetup(secretWorld, setupReferrers(predicate.ResourceVersionChangedPredicate{})),
@@ -88,7 +87,7 @@ func setupChecksums(mgr manager.Manager, secrets handler.EventHandler, filter pr
 		Complete(&checksumReconciler{mgr.GetClient()})
 }
 
-// setupReferrers has a change of a secret lead to requests for the widgets that refer to it.
+// setupReferrers maps a secret to the widgets that refer to it.
 func setupReferrers(filter predicate.Predicate) func(manager.Manager) error {
 	return func(mgr manager.Manager) error {
 		const index = "spec.ref"
@@ -135,7 +134,7 @@ func secretWorld() converge.Scenario {
 				config := &corev1.ConfigMap{ObjectMeta: meta(w.Name + "-checksum")}
 				switch exists, found := s.Get(w.DeepCopy()), s.Get(config); {
 				case found != exists:
-					return fmt.Errorf("config map of %s: found %t, wanted %t", w.Name, found, exists)
+					return fmt.Errorf("config map of %s: found %t, want %t", w.Name, found, exists)
 				case found && config.Data["checksum"] != checksum(current):
 					return fmt.Errorf("config map of %s has the checksum of an old secret", w.Name)
 				}

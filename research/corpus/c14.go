@@ -24,11 +24,11 @@ const writingControllers = "Kubernetes community, Writing Controllers: percolate
 	"consistent requeuing. " +
 	"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/controllers.md"
 
-// C14: something fails or takes time, and no further attempt comes.
+// C14: a failure or a delay that is not followed by another attempt.
 var c14 = []Entry{
 	{
 		Name: "c14-error-logged", Class: "C14", Faults: 1,
-		About:  "The error of the second write is logged, and not returned.",
+		About:  "The error of the second write is logged but not returned.",
 		Source: writingControllers,
 		Buggy: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
 			return &loggingReconciler{env.Client, 1}
@@ -39,7 +39,7 @@ var c14 = []Entry{
 	},
 	{
 		Name: "c14-retried-on-the-spot-only", Class: "C14", Faults: 2,
-		About:  "A transient error is retried once on the spot. If that fails as well, it is logged, and not returned.",
+		About:  "A transient error is retried once immediately. If that fails as well, it is logged but not returned.",
 		Source: writingControllers,
 		Buggy: with(frontendWorld, func(env converge.Env) reconcile.Reconciler {
 			return &loggingReconciler{env.Client, 2}
@@ -50,8 +50,8 @@ var c14 = []Entry{
 	},
 	{
 		Name: "c14-all-client-errors-terminal", Class: "C14", Faults: 1,
-		About: "Errors with codes from 400 to 499 are taken for mistakes of the user that another attempt cannot help. " +
-			"Conflicts and too many requests are among them.",
+		About: "Errors with codes from 400 to 499 are treated as permanent errors of the user. They include conflicts and " +
+			"too many requests.",
 		Source: "controller-runtime, reconcile.TerminalError: there is no other attempt. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TerminalError",
 		Buggy: with(dataWorld, func(env converge.Env) reconcile.Reconciler {
@@ -63,8 +63,7 @@ var c14 = []Entry{
 	},
 	{
 		Name: "c14-deadline-without-timer", Class: "C14",
-		About: "A rollout that makes no progress is to be reported after ten minutes, and nothing happens by then that " +
-			"would lead to a request.",
+		About: "A rollout without progress must be reported after ten minutes, and no event triggers a request by then.",
 		Source: "kubernetes/kubernetes#34458: the progress deadline of a deployment depended on the next resync. " +
 			"https://github.com/kubernetes/kubernetes/issues/34458",
 		Buggy: with(deadlineWorld, func(env converge.Env) reconcile.Reconciler {
@@ -76,8 +75,7 @@ var c14 = []Entry{
 	},
 	{
 		Name: "c14-remaining-time-rounded-down", Class: "C14",
-		About: "The time that remains is cut to whole seconds. Less than a second becomes zero, which means that there is " +
-			"no other request.",
+		About: "The remaining time is truncated to whole seconds. Less than a second becomes zero, which means no requeue.",
 		Source: "kubernetes/kubernetes#39785: checks come too early by fractions of a second, and a second was added to " +
 			"all of them. " +
 			"https://github.com/kubernetes/kubernetes/issues/39785#issuecomment-279959133",
@@ -90,7 +88,7 @@ var c14 = []Entry{
 	},
 	{
 		Name: "c14-failures-are-final", Class: "C14", Faults: 2,
-		About: "After two failures of whatever sort, the object counts as failed for good.",
+		About: "After two failures of any kind, the object is marked as failed permanently.",
 		Source: "controller-runtime, reconcile.Reconciler: errors are retried with backoff for as long as it takes. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#TypedReconciler",
 		Buggy: with(degradedWorld, func(env converge.Env) reconcile.Reconciler {
@@ -100,7 +98,7 @@ var c14 = []Entry{
 	},
 }
 
-// loggingReconciler is frontendReconciler with an opinion on what can wait for the next event.
+// loggingReconciler is frontendReconciler that defers some errors to the next event.
 type loggingReconciler struct {
 	client.Client
 	attempts int
@@ -209,7 +207,7 @@ func deadlineWorld() converge.Scenario {
 	}
 }
 
-// warmUpReconciler lets a widget have traffic when it is old enough.
+// warmUpReconciler enables traffic for a widget after some time.
 type warmUpReconciler struct {
 	client.Client
 	wait func(remaining time.Duration) time.Duration

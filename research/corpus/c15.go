@@ -18,11 +18,11 @@ import (
 	"trueup.dev/converge"
 )
 
-// C15: the order of things, objects of the cache, and shapes that were not expected.
+// C15: orders, shared objects of the cache, and unexpected shapes.
 var c15 = []Entry{
 	{
 		Name: "c15-members-in-list-order", Class: "C15", Faults: 1,
-		About: "The status has the members in the order of a list from the cache, which is another one each time.",
+		About: "The status lists the members in the order of a list from the cache, which is random.",
 		Source: "client-go, threadSafeMap.List: what a cache lists comes from a map, in no order. " +
 			"https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go",
 		Buggy:   with(clusterWorld, cluster(membersAsListed)),
@@ -30,7 +30,7 @@ var c15 = []Entry{
 	},
 	{
 		Name: "c15-first-is-leader", Class: "C15", Faults: 1,
-		About: "The first pod of the list is made the leader. With another order, another pod is.",
+		About: "The first pod of the list becomes the leader. In another order, another pod does.",
 		Source: "kubernetes/kubernetes#40415: of several replica sets that fit, the oldest is taken, and not any. " +
 			"https://github.com/kubernetes/kubernetes/issues/40415",
 		Buggy:   with(clusterWorld, cluster(leaderIsFirst)),
@@ -38,8 +38,8 @@ var c15 = []Entry{
 	},
 	{
 		Name: "c15-surplus-by-position", Class: "C15", Faults: 1,
-		About: "What comes after the first n of the list is surplus. With another order, other pods are deleted, and must " +
-			"be made again.",
+		About: "All pods after the first n of the list are surplus. In another order, other pods are deleted and must be " +
+			"created again.",
 		Source: "Kubernetes documentation, StatefulSet, Deployment and Scaling Guarantees: pods go in reverse order of " +
 			"their numbers. " +
 			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deployment-and-scaling-guarantees",
@@ -48,7 +48,7 @@ var c15 = []Entry{
 	},
 	{
 		Name: "c15-cached-object-changed", Class: "C15",
-		About: "A list without copies is changed in place. If the write fails, the change is believed to be done.",
+		About: "A list without copies is changed in place. If the write fails, the change seems to be done.",
 		Source: "kubernetes/sample-controller: objects from the store are never to be modified. " +
 			"https://github.com/kubernetes/sample-controller/blob/master/controller.go",
 		Buggy:   with(movingWorld, cluster(annotateShared)),
@@ -56,8 +56,8 @@ var c15 = []Entry{
 	},
 	{
 		Name: "c15-number-is-count", Class: "C15", Faults: 1,
-		About: "The number of the next pod is how many there are. After one in the middle is deleted, that name is taken " +
-			"for ever.",
+		About: "The number of the next pod is the number of pods. After one in the middle is deleted, that name is always " +
+			"in use.",
 		Source: "Kubernetes documentation, StatefulSet, Ordinal Index: each pod has a number of its own, and a missing one " +
 			"is made again. " +
 			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#ordinal-index",
@@ -76,8 +76,7 @@ var c15 = []Entry{
 	sharedField,
 }
 
-// clusterReconciler has a pod for each number below the replicas that are wanted, and does something with the pods
-// there are.
+// clusterReconciler has a pod for each number below the desired replicas, and processes the existing pods.
 type clusterReconciler struct {
 	client.Client
 	each func(ctx context.Context, c client.Client, w *Widget) error
@@ -155,7 +154,7 @@ func leaderIsLowest(ctx context.Context, c client.Client, w *Widget) error {
 	return lead(ctx, c, slices.MinFunc(pods, byName).Name, pods)
 }
 
-// lead has one pod have the label of the leader.
+// lead sets the label of the leader on one pod.
 func lead(ctx context.Context, c client.Client, leader string, pods []corev1.Pod) error {
 	const role = "corpus.trueup.dev/role"
 	for _, pod := range pods {
@@ -237,7 +236,7 @@ func annotate(ctx context.Context, c client.Client, w *Widget, pods []corev1.Pod
 	return nil
 }
 
-// countingReconciler is clusterReconciler with less effort.
+// countingReconciler is clusterReconciler with a simpler algorithm.
 type countingReconciler struct{ client.Client }
 
 func (r *countingReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -316,7 +315,7 @@ func movingWorld() converge.Scenario {
 	}
 }
 
-// kubeletWorld has each pod's container restart once.
+// kubeletWorld restarts each pod's container once.
 func kubeletWorld() converge.Scenario {
 	s := clusterWorld()
 	s.World = []converge.Actor{{

@@ -17,11 +17,11 @@ import (
 	"trueup.dev/converge"
 )
 
-// sharedField has a reconciler keep what it works on where all its workers do.
+// sharedField stores the current object in a field that all workers share.
 var sharedField = Entry{
 	Name: "c15-object-in-a-field", Class: "C15", Faults: 1,
-	About: "The object of the reconcile is kept in a field of the reconciler, which all workers share: one makes what " +
-		"another one's object wants.",
+	About: "The object of the reconcile is stored in a field of the reconciler, which all workers share: one worker " +
+		"creates the child of another one's object.",
 	Source: "controller-runtime, controller.Options.MaxConcurrentReconciles: Reconcile is called by several workers at " +
 		"once, for different objects. " +
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/controller#TypedOptions",
@@ -29,7 +29,7 @@ var sharedField = Entry{
 	Correct: withSetup(twoOfThem, twoWorkers(func(_ *seedReconciler, w *Widget) *Widget { return w })),
 }
 
-// twoOfThem are two widgets that come at once.
+// twoOfThem are two widgets that are created at the same time.
 func twoOfThem() converge.Scenario {
 	left, right := widget("left", WidgetSpec{Data: map[string]string{"seed": "1"}}), widget("right", WidgetSpec{
 		Data: map[string]string{"seed": "2"},
@@ -52,12 +52,12 @@ func twoWorkers(of func(r *seedReconciler, w *Widget) *Widget) func(manager.Mana
 	}
 }
 
-// seedReconciler writes the data of a widget down once: what is there stays.
+// seedReconciler records the data of a widget once, and never changes it.
 type seedReconciler struct {
 	client.Client
 
 	of func(r *seedReconciler, w *Widget) *Widget
-	// widget is the one that was read last, by any worker.
+	// widget is the one that any worker read last.
 	widget *Widget
 }
 

@@ -9,8 +9,8 @@ import (
 	"trueup.dev/converge"
 )
 
-// TestCorpus finds each bug, and with no more faults than it takes, and nothing in what is correct. The report tries
-// more.
+// TestCorpus finds each bug with at most the expected number of faults, and nothing in correct reconcilers. The report
+// tries more.
 func TestCorpus(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {

@@ -13,43 +13,42 @@ import (
 	"trueup.dev/converge"
 )
 
-// What is only correct: what people write every day, and what looks suspicious to a check that is too simple.
+// Entries without a bug: common code, and code that a too simple check would report.
 var correct = slices.Concat(correctChildren, correctSets, correctStatus, correctOutside)
 
 var correctChildren = []Entry{
 	{
 		Name:  "correct-periodic",
-		About: "Comes back every ten minutes, and writes only if something differs.",
+		About: "Requeues every ten minutes, and writes only if something differs.",
 		Source: "controller-runtime, reconcile.Result.RequeueAfter. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &periodicReconciler{env.Client} }),
 	},
 	{
-		Name: "correct-server-side-apply",
-		About: "Applies all objects in each reconcile, with force, and lets the API server find out that nothing has " +
-			"changed.",
+		Name:  "correct-server-side-apply",
+		About: "Applies all objects in each reconcile, with force. The API server detects that nothing has changed.",
 		Source: "Kubernetes documentation, Server-Side Apply, Using Server-Side Apply in a controller. " +
 			"https://kubernetes.io/docs/reference/using-api/server-side-apply/#using-server-side-apply-in-a-controller",
 		Correct: with(appliedWorld, func(env converge.Env) reconcile.Reconciler { return &applyReconciler{env.Client} }),
 	},
 	{
 		Name:  "correct-locked-patches",
-		About: "Patches what there is with optimistic locks, and the finalizer as well.",
+		About: "Patches objects, and the finalizer, with optimistic locks.",
 		Source: "controller-runtime, client.MergeFromWithOptimisticLock. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/client#MergeFromWithOptimisticLock",
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &lockedReconciler{env.Client} }),
 	},
 	{
 		Name:  "correct-adoption",
-		About: "Adopts a config map that has no controller, and creates it if there is none.",
+		About: "Adopts a config map that has no controller, and creates it if none exists.",
 		Source: "Kubernetes design proposal, ControllerRef, Adoption. " +
 			"https://github.com/kubernetes/design-proposals-archive/blob/main/api-machinery/controller-ref.md",
 		Correct: with(adoptionWorld, func(env converge.Env) reconcile.Reconciler { return &adoptingReconciler{env.Client} }),
 	},
 	{
 		Name: "correct-name-recorded-first",
-		About: "Writes the name of what it will create into the status first. The name has a part of the UID, so that it " +
-			"differs each time the widget is created.",
+		About: "Writes the name of the next object to the status before it creates the object. The name contains a part " +
+			"of the UID, so it differs each time the widget is created.",
 		Source: "controller-runtime, FAQ: use deterministic names, so that the API server refuses a second object. " +
 			"https://github.com/kubernetes-sigs/controller-runtime/blob/main/FAQ.md",
 		Correct: with(recreatedWorld, func(env converge.Env) reconcile.Reconciler { return &namingReconciler{env} }),
@@ -63,22 +62,22 @@ var correctChildren = []Entry{
 	},
 	{
 		Name:  "correct-paused",
-		About: "Does nothing while an annotation is there, and catches up afterwards.",
+		About: "Does nothing while the object has an annotation, and catches up afterwards.",
 		Source: "Cluster API, PausedAnnotation: objects that have it are not reconciled. " +
 			"https://pkg.go.dev/sigs.k8s.io/cluster-api/api/v1beta1#PausedAnnotation",
 		Correct: withSetup(pausedWorld, setupPaused(everything)),
 	},
 	{
-		Name: "correct-replacement-of-immutable",
-		About: "Deletes a config map that cannot be changed, with a precondition, waits until it is gone, and creates it " +
-			"anew.",
+		Name:  "correct-replacement-of-immutable",
+		About: "Deletes an immutable config map with a precondition, waits until it no longer exists, and creates it again.",
 		Source: "Kubernetes documentation, ConfigMaps, Immutable ConfigMaps: they can only be deleted and created again. " +
 			"https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable",
 		Correct: with(dataWorld, func(env converge.Env) reconcile.Reconciler { return &replacingReconciler{env.Client} }),
 	},
 	{
-		Name:  "correct-revisions",
-		About: "Has a new immutable config map for each content, moves the deployment to it, and then deletes the old ones.",
+		Name: "correct-revisions",
+		About: "Creates a new immutable config map for each content, switches the deployment to it, and then deletes the " +
+			"old ones.",
 		Source: "Kustomize, configMapGenerator: names with a hash of the content. " +
 			"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/configmapgenerator/",
 		Correct: with(revisionWorld, func(env converge.Env) reconcile.Reconciler { return &revisionReconciler{env.Client} }),
@@ -101,7 +100,7 @@ func appliedWorld() converge.Scenario {
 	}
 }
 
-// adoptionWorld has a config map from before.
+// adoptionWorld has an existing config map.
 func adoptionWorld() converge.Scenario {
 	w := widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}})
 	return converge.Scenario{

@@ -26,7 +26,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// everything lets all events pass.
+// everything passes all events.
 var everything = predicate.Funcs{}
 
 type periodicReconciler struct{ client.Client }
@@ -44,7 +44,7 @@ func (r *periodicReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return reconcile.Result{RequeueAfter: 10 * time.Minute}, writeStatus(ctx, r.Client, before, w)
 }
 
-// applyReconciler applies a config map, and a deployment that has its data as environment.
+// applyReconciler applies a config map, and a deployment that has its data in its environment.
 type applyReconciler struct{ client.Client }
 
 func (r *applyReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -73,7 +73,7 @@ func (r *applyReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	return reconcile.Result{}, nil
 }
 
-// lockedReconciler has a finalizer for the sake of the patch: it deletes its config map by itself.
+// lockedReconciler has a finalizer only for the patch: it deletes its config map itself.
 type lockedReconciler struct{ client.Client }
 
 func (r *lockedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -154,7 +154,7 @@ func (r *namingReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if w.Status.ID == "" {
-		// What the cache has may be old, and then there is a name already.
+		// The cache may be stale, and a name may be recorded already.
 		if err := r.APIReader.Get(ctx, req.NamespacedName, w); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
@@ -208,7 +208,7 @@ func (r *replacingReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	}
 	err := r.Get(ctx, req.NamespacedName, current)
 	if err == nil && metav1.IsControlledBy(current, w) && !equality.Semantic.DeepEqual(current.Data, w.Spec.Data) {
-		// The event of the deletion leads to the next request.
+		// The event of the deletion triggers the next request.
 		return reconcile.Result{}, remove(ctx, r.Client, current)
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -19,21 +19,21 @@ import (
 var correctOutside = []Entry{
 	{
 		Name:    "correct-two-buckets",
-		About:   "Two objects with a bucket each, a finalizer before, and a cleanup that can be repeated.",
+		About:   "Two objects with a bucket each, a finalizer that is added first, and an idempotent cleanup.",
 		Source:  kubebuilderFinalizers,
 		Correct: with(bucketsWorld, func(env converge.Env) reconcile.Reconciler { return bucketReconciler{env} }),
 	},
 	{
 		Name: "correct-backoff-of-its-own",
-		About: "Counts failures in the status and comes back later each time, without returning the error. A success " +
-			"clears it all.",
+		About: "Counts failures in the status and requeues with increasing delays, without returning the error. A success " +
+			"resets the count.",
 		Source: "controller-runtime, reconcile.Result.RequeueAfter. " +
 			"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/reconcile#Result",
 		Correct: with(backoffWorld, func(env converge.Env) reconcile.Reconciler { return &backoffReconciler{env} }),
 	},
 	{
 		Name:  "correct-name-given-by-cloud",
-		About: "The cloud names the disk. A lookup by what is in the disk finds what an interrupted attempt has made.",
+		About: "The cloud names the disk. A lookup by content finds the disk of an interrupted attempt.",
 		Source: "AWS Load Balancer Controller: what it has made is found by tags. " +
 			"https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/how-it-works/",
 		Correct: with(diskWorld, func(env converge.Env) reconcile.Reconciler { return &diskReconciler{env} }),
@@ -52,7 +52,7 @@ func bucketsWorld() converge.Scenario {
 	}
 }
 
-// backoffReconciler has a value in the cloud.
+// backoffReconciler has an external value.
 type backoffReconciler struct{ converge.Env }
 
 func (r *backoffReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -104,8 +104,8 @@ func backoffWorld() converge.Scenario {
 	}
 }
 
-// diskReconciler has a disk with a tag. The cloud gives names to disks, and an attempt of which nothing is known may
-// have made one.
+// diskReconciler has a disk with a tag. The cloud names disks, and an attempt with an unknown result may have created
+// one.
 type diskReconciler struct{ converge.Env }
 
 func (r *diskReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

@@ -23,21 +23,21 @@ import (
 var correctSets = []Entry{
 	{
 		Name:  "correct-surplus-with-precondition",
-		About: "Has a config map for each tag, and deletes those of other tags with the UID and version that it has seen.",
+		About: "Has a config map for each tag, and deletes those of other tags with UID and version preconditions.",
 		Source: "Kubernetes API, Preconditions of DeleteOptions. " +
 			"https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/",
 		Correct: with(tagWorld, func(env converge.Env) reconcile.Reconciler { return &tagReconciler{env.Client, false} }),
 	},
 	{
 		Name:  "correct-parallel-creates",
-		About: "Creates the config maps of all tags at the same time, and joins the errors.",
+		About: "Creates the config maps of all tags concurrently, and joins the errors.",
 		Source: "kubernetes/kubernetes, slowStartBatch of the replica set controller. " +
 			"https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/replicaset/replica_set.go",
 		Correct: with(tagWorld, func(env converge.Env) reconcile.Reconciler { return &tagReconciler{env.Client, true} }),
 	},
 	{
 		Name:  "correct-one-after-the-other",
-		About: "Makes a pod only if all before it run, and waits for events in between.",
+		About: "Creates a pod only if all pods before it are running, and waits for events in between.",
 		Source: "Kubernetes documentation, StatefulSet, OrderedReady Pod Management. " +
 			"https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#orderedready-pod-management",
 		Correct: with(orderedWorld, func(env converge.Env) reconcile.Reconciler { return &orderedReconciler{env.Client} }),
@@ -51,7 +51,7 @@ var correctSets = []Entry{
 	},
 	{
 		Name:  "correct-two-scopes",
-		About: "Has a cluster role, which it deletes by itself, and a service account, which the garbage collector does.",
+		About: "Has a cluster role, which it deletes itself, and a service account, which the garbage collector deletes.",
 		Source: "Kubernetes documentation, Owners and Dependents. " +
 			"https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/",
 		Correct: with(scopesWorld, func(env converge.Env) reconcile.Reconciler {
@@ -140,7 +140,7 @@ func (r *orderedReconciler) Reconcile(ctx context.Context, req reconcile.Request
 			return reconcile.Result{}, err
 		}
 		if pod.Status.Phase != corev1.PodRunning {
-			setReady(w, false, "Waiting", fmt.Sprintf("pod %d does not run", i))
+			setReady(w, false, "Waiting", fmt.Sprintf("pod %d is not running", i))
 			return reconcile.Result{}, writeStatus(ctx, r.Client, before, w)
 		}
 		w.Status.ReadyReplicas++
@@ -195,7 +195,7 @@ func (r *keyReconciler) Reconcile(ctx context.Context, req reconcile.Request) (r
 
 func (r *keyReconciler) leave(ctx context.Context, w *Widget) error {
 	config := &corev1.ConfigMap{}
-	// A cache that has not seen what was written last would have the widget go too early.
+	// With a stale cache, the widget would be deleted too early.
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.Ref}, config); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -238,7 +238,7 @@ func twoOwnersWorld() converge.Scenario {
 	}
 }
 
-// scopesReconciler is roleReconciler with an object in the namespace.
+// scopesReconciler is roleReconciler with a namespaced object.
 type scopesReconciler struct{ roleReconciler }
 
 func (r *scopesReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

@@ -23,7 +23,7 @@ import (
 var correctStatus = []Entry{
 	{
 		Name:    "correct-time-of-change",
-		About:   "The status has the time when a generation was first applied.",
+		About:   "The status contains the time at which a generation was first applied.",
 		Source:  "Kubernetes API conventions, Typical status properties. " + apiConventions,
 		Correct: with(stampedWorld, func(env converge.Env) reconcile.Reconciler { return &stampingReconciler{env.Client} }),
 	},
@@ -46,15 +46,15 @@ var correctStatus = []Entry{
 	},
 	{
 		Name: "correct-job-once",
-		About: "Runs a job once for each generation, writes that down, and deletes the job an hour later. A live read " +
-			"keeps an old cache from running it again.",
+		About: "Runs a job once for each generation, records that, and deletes the job an hour later. A live read " +
+			"prevents a second run based on a stale cache.",
 		Source: "Kubernetes documentation, Automatic Cleanup for Finished Jobs. " +
 			"https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/",
 		Correct: with(jobOnceWorld, func(env converge.Env) reconcile.Reconciler { return &jobOnceReconciler{env} }),
 	},
 	{
 		Name:    "correct-aggregated-status",
-		About:   "Sums up what many deployments say, in a fixed order.",
+		About:   "Aggregates the statuses of many deployments in a fixed order.",
 		Source:  "Kubernetes API conventions, Typical status properties. " + apiConventions,
 		Correct: with(fleetWorld, func(env converge.Env) reconcile.Reconciler { return &fleetReconciler{env.Client} }),
 	},
@@ -219,7 +219,7 @@ func (r *jobOnceReconciler) Reconcile(ctx context.Context, req reconcile.Request
 	return result, nil
 }
 
-// run takes a generation that was not run, as far as the cache knows, to its end.
+// run completes a generation that was not run according to the cache.
 func (r *jobOnceReconciler) run(ctx context.Context, req reconcile.Request) error {
 	w := &Widget{}
 	if err := r.APIReader.Get(ctx, req.NamespacedName, w); err != nil {

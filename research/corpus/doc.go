@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corpus has small reconcilers with bugs that happened in real controllers, and next to each the same
-// reconciler without the bug.
+// Package corpus contains small reconcilers with bugs that happened in real controllers, each with a version without
+// the bug.
 //
-// It is what package converge is measured by: [All] bugs have to be found, and a correct reconciler must never be
-// reported. To look for the bug of an entry:
+// Package converge is measured with it: it must find [All] bugs, and must not report a correct reconciler. To search
+// for the bug of an entry:
 //
 //	report, err := converge.Check(t, entry.Buggy(), converge.DefaultOptions())
 //
 // The reconcilers are written as people write them with controller-runtime. The classes of bugs are
 //
 //	C1   a crash between two writes
-//	C2   a stale read, and something is created twice
-//	C3   a stale read, and the wrong thing is deleted or changed
-//	C4   a transition that is acted upon only by who sees it happen
-//	C5   a cache that begins in the past after a restart
-//	C6   a conflict, or an existing or missing object, that is taken for something else
-//	C7   a request that times out and has an effect all the same
-//	C8   something is done although there is nothing to do
+//	C2   a stale read, and an object is created twice
+//	C3   a stale read, and the wrong object is deleted or changed
+//	C4   a transition that is handled only when it is observed
+//	C5   a cache that starts in the past after a restart
+//	C6   a conflict, or an existing or missing object, that is handled in the wrong way
+//	C7   a request that times out and has an effect nevertheless
+//	C8   writes although everything is up to date
 //	C9   reconciles that trigger themselves
-//	C10  finalizers that come too late, go too early, or never
-//	C11  something is left over after a deletion
-//	C12  a status that does not tell the truth
+//	C10  finalizers that are added too late, or removed too early or never
+//	C11  an object that stays after it is no longer wanted
+//	C12  a wrong status
 //	C13  a watch, predicate or mapping that is missing or wrong
-//	C14  an error that nobody tries again after
-//	C15  an order that is not certain, a shared object that is changed, or a shape that was not expected
+//	C14  an error without a retry
+//	C15  an order that is not guaranteed, a change of a shared object, or an unexpected shape
 package corpus

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAll_isWellFormed checks what the entries say about themselves.
+// TestAll_isWellFormed checks the descriptions of the entries.
 func TestAll_isWellFormed(t *testing.T) {
 	names := map[string]bool{}
 	classes := map[string]int{}
@@ -44,19 +44,19 @@ func TestAll_isWellFormed(t *testing.T) {
 	}
 	for i := 1; i <= 15; i++ {
 		if class := fmt.Sprintf("C%d", i); classes[class] < 3 {
-			t.Errorf("class %s has %d bugs, want 3 at least", class, classes[class])
+			t.Errorf("class %s has %d bugs, want at least 3", class, classes[class])
 		}
 	}
 	if classes[""] < 15 {
-		t.Errorf("%d entries are only correct, want 15 at least", classes[""])
+		t.Errorf("%d entries have no bug, want at least 15", classes[""])
 	}
 	if twoFaults < 6 {
-		t.Errorf("%d bugs take two faults, want 6 at least", twoFaults)
+		t.Errorf("%d bugs need two faults, want at least 6", twoFaults)
 	}
 }
 
-// TestAll_twinsDifferOnlyInTheReconciler checks that the pair of an entry lives in the same world, which is made anew
-// each time.
+// TestAll_twinsDifferOnlyInTheReconciler checks that both versions of an entry have the same world, which is created
+// for each.
 func TestAll_twinsDifferOnlyInTheReconciler(t *testing.T) {
 	for _, e := range All() {
 		if e.Buggy == nil {
@@ -64,7 +64,7 @@ func TestAll_twinsDifferOnlyInTheReconciler(t *testing.T) {
 		}
 		buggy, correct := e.Buggy(), e.Correct()
 		if (buggy.New == nil) == (buggy.Setup == nil) {
-			t.Errorf("%s: the buggy one has both New and Setup, or none", e.Name)
+			t.Errorf("%s: the buggy version has both New and Setup, or none", e.Name)
 		}
 		if len(buggy.Given) != len(correct.Given) || len(buggy.Steps) != len(correct.Steps) ||
 			len(buggy.World) != len(correct.World) {

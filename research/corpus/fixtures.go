@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// namespace is where the objects of the corpus are.
+	// namespace is the namespace of the corpus.
 	namespace = "default"
-	// widgetLabel is the label of what belongs to a widget. Its value is the widget's name.
+	// widgetLabel is the label of the children of a widget. Its value is the widget's name.
 	widgetLabel = "corpus.trueup.dev/widget"
-	// finalizer is that of the controllers.
+	// finalizer is the finalizer of the controllers.
 	finalizer = "corpus.trueup.dev/cleanup"
-	// readyCondition is the type of the condition that says whether all is well.
+	// readyCondition is the condition that reports readiness.
 	readyCondition = "Ready"
 )
 
-// scheme knows Kubernetes' kinds, and those of the corpus.
+// scheme has the kinds of Kubernetes and of the corpus.
 var scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
-		panic(err) // only a mistake in this package can be the reason
+		panic(err) // only a mistake in this package can cause an error
 	}
 	group := schema.GroupVersion{Group: "corpus.trueup.dev", Version: "v1"}
 	s.AddKnownTypes(group, &Widget{}, &WidgetList{}, &Bucket{}, &BucketList{})
@@ -46,7 +46,7 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// Widget is the primary kind of most entries: something that runs replicas of an image.
+// Widget is the primary kind of most entries. It runs replicas of an image.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -55,7 +55,7 @@ type Widget struct {
 	Status WidgetStatus `json:"status,omitempty"`
 }
 
-// WidgetSpec is what users want. Each entry uses what it needs.
+// WidgetSpec is the desired state. Each entry uses some fields.
 type WidgetSpec struct {
 	Replicas int32             `json:"replicas,omitempty"`
 	Image    string            `json:"image,omitempty"`
@@ -67,11 +67,11 @@ type WidgetSpec struct {
 	Tags     []string          `json:"tags,omitempty"`
 	// Timeout is a duration.
 	Timeout string `json:"timeout,omitempty"`
-	// Scale is like Replicas, and may be left to others.
+	// Scale is like Replicas, and may be set by other clients.
 	Scale *int32 `json:"scale,omitempty"`
 }
 
-// WidgetStatus is what a controller has seen and done.
+// WidgetStatus is the observed state.
 type WidgetStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Phase              string             `json:"phase,omitempty"`
@@ -83,7 +83,7 @@ type WidgetStatus struct {
 	Members            []string           `json:"members,omitempty"`
 	LastSyncTime       *metav1.Time       `json:"lastSyncTime,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
-	// Pending is the ID of what is being made.
+	// Pending is the ID of an object that is being created.
 	Pending  string `json:"pending,omitempty"`
 	Attempts int32  `json:"attempts,omitempty"`
 	Failures int32  `json:"failures,omitempty"`
@@ -126,7 +126,7 @@ func (l *WidgetList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// Bucket is a primary kind that stands for something outside of the cluster.
+// Bucket is a primary kind that represents an external object.
 type Bucket struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -135,13 +135,13 @@ type Bucket struct {
 	Status BucketStatus `json:"status,omitempty"`
 }
 
-// BucketSpec is what users want.
+// BucketSpec is the desired state.
 type BucketSpec struct {
 	Region string `json:"region,omitempty"`
 	Policy string `json:"policy,omitempty"`
 }
 
-// BucketStatus is what a controller has seen and done.
+// BucketStatus is the observed state.
 type BucketStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Phase              string             `json:"phase,omitempty"`
@@ -179,7 +179,7 @@ func (l *BucketList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// with returns a scenario with a reconciler in it. The pair of an entry shares the world.
+// with returns a scenario with a reconciler. Both versions of an entry share the world.
 func with(world func() converge.Scenario, create func(converge.Env) reconcile.Reconciler) func() converge.Scenario {
 	return func() converge.Scenario {
 		s := world()
@@ -197,19 +197,19 @@ func withSetup(world func() converge.Scenario, setup func(manager.Manager) error
 	}
 }
 
-// meta is the metadata of an object of the corpus.
+// meta returns the metadata of an object of the corpus.
 func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// childMeta is the metadata of something that belongs to an object, and has the label of it.
+// childMeta returns the metadata of a child, with the label of its parent.
 func childMeta(owner client.Object, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: owner.GetNamespace(), Name: name, Labels: map[string]string{widgetLabel: owner.GetName()},
 	}
 }
 
-// ofWidget selects what has the label of an object.
+// ofWidget selects the objects with the label of an object.
 func ofWidget(owner client.Object) []client.ListOption {
 	return []client.ListOption{
 		client.InNamespace(owner.GetNamespace()), client.MatchingLabels{widgetLabel: owner.GetName()},
@@ -226,12 +226,12 @@ func bucket(name string, spec BucketSpec) *Bucket {
 	return &Bucket{ObjectMeta: meta(name), Spec: spec}
 }
 
-// podSpec is one that the API server takes, with a container of an image.
+// podSpec returns a valid spec with a container of an image.
 func podSpec(image string) corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}
 }
 
-// deleteCloud deletes something outside of the cluster that may be gone already.
+// deleteCloud deletes an external object if it exists.
 func deleteCloud(ctx context.Context, cloud converge.Cloud, key string) error {
 	if err := cloud.Delete(ctx, key); !errors.Is(err, converge.ErrAbsent) {
 		return err
@@ -239,7 +239,7 @@ func deleteCloud(ctx context.Context, cloud converge.Cloud, key string) error {
 	return nil
 }
 
-// requestOfLabel returns a request for the widget that the label of an object names.
+// requestOfLabel returns a request for the widget in the label of an object.
 func requestOfLabel(_ context.Context, obj client.Object) []reconcile.Request {
 	name := obj.GetLabels()[widgetLabel]
 	if name == "" {

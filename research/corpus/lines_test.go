@@ -12,7 +12,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// TestFrontend is all that it takes to put a reconciler under test. The report counts its lines.
+// TestFrontend is a complete test of a reconciler. The report counts its lines.
 func TestFrontend(t *testing.T) {
 	converge.Run(t, converge.Scenario{
 		Scheme: scheme,

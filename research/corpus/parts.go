@@ -19,12 +19,12 @@ import (
 	"trueup.dev/converge"
 )
 
-// This file has the parts of reconcilers that bugs are not about.
+// This file contains the parts of reconcilers that the bugs do not affect.
 
-// hostAnnotation has the host of a widget on what belongs to it.
+// hostAnnotation has the host of a widget, on its children.
 const hostAnnotation = "corpus.trueup.dev/host"
 
-// setReady sets the condition Ready for the generation that was acted on.
+// setReady sets the condition Ready for the reconciled generation.
 func setReady(w *Widget, status bool, reason, message string) {
 	value := metav1.ConditionFalse
 	if status {
@@ -36,12 +36,12 @@ func setReady(w *Widget, status bool, reason, message string) {
 	w.Status.ObservedGeneration = w.Generation
 }
 
-// isReady is true if the condition Ready is.
+// isReady reports whether the condition Ready is True.
 func isReady(w *Widget) bool {
 	return apimeta.IsStatusConditionTrue(w.Status.Conditions, readyCondition)
 }
 
-// writeStatus writes a status that differs from the one before.
+// writeStatus writes a status if it has changed.
 func writeStatus(ctx context.Context, c client.Client, before, after *Widget) error {
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return nil
@@ -49,7 +49,7 @@ func writeStatus(ctx context.Context, c client.Client, before, after *Widget) er
 	return c.Status().Update(ctx, after)
 }
 
-// applyConfig has a config map of the widget's name hold its data.
+// applyConfig creates or updates a config map with the widget's name and data.
 func applyConfig(ctx context.Context, c client.Client, w *Widget) error {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 	_, err := controllerutil.CreateOrUpdate(ctx, c, config, func() error {
@@ -63,7 +63,7 @@ func newService(w *Widget) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 }
 
-// fillService sets what the service of a widget has.
+// fillService sets the fields of the service of a widget.
 func fillService(service *corev1.Service, w *Widget) {
 	metav1.SetMetaDataAnnotation(&service.ObjectMeta, hostAnnotation, w.Spec.Host)
 	service.Spec.Selector = map[string]string{widgetLabel: w.Name}
@@ -72,7 +72,7 @@ func fillService(service *corev1.Service, w *Widget) {
 	}
 }
 
-// applyService has a service of the widget's name select its pods.
+// applyService creates or updates a service with the widget's name that selects its pods.
 func applyService(ctx context.Context, c client.Client, w *Widget) error {
 	service := newService(w)
 	_, err := controllerutil.CreateOrUpdate(ctx, c, service, func() error {
@@ -82,7 +82,7 @@ func applyService(ctx context.Context, c client.Client, w *Widget) error {
 	return err
 }
 
-// applyDeployment has a deployment of the widget's name run replicas of its image.
+// applyDeployment creates or updates a deployment with the widget's name, replicas and image.
 func applyDeployment(ctx context.Context, c client.Client, w *Widget) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 	_, err := controllerutil.CreateOrUpdate(ctx, c, deployment, func() error {
@@ -94,7 +94,7 @@ func applyDeployment(ctx context.Context, c client.Client, w *Widget) (*appsv1.D
 	return deployment, err
 }
 
-// setSelector has a new deployment select pods of a widget. Later it cannot be changed.
+// setSelector sets the selector of a new deployment, which is immutable.
 func setSelector(d *appsv1.Deployment, w *Widget) {
 	if d.CreationTimestamp.IsZero() {
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{widgetLabel: w.Name}}
@@ -102,7 +102,7 @@ func setSelector(d *appsv1.Deployment, w *Widget) {
 	}
 }
 
-// setImage sets the image of the first container, and leaves alone what the API server has set by default.
+// setImage sets the image of the first container, and keeps server defaults.
 func setImage(template *corev1.PodTemplateSpec, image string) {
 	if len(template.Spec.Containers) == 0 {
 		template.Spec.Containers = []corev1.Container{{Name: "main"}}
@@ -110,19 +110,19 @@ func setImage(template *corev1.PodTemplateSpec, image string) {
 	template.Spec.Containers[0].Image = image
 }
 
-// fullyRolledOut is true if a deployment runs what its spec says.
+// fullyRolledOut reports whether a deployment has completed the rollout of its spec.
 func fullyRolledOut(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&
 		d.Status.Replicas == *d.Spec.Replicas && d.Status.AvailableReplicas == *d.Spec.Replicas
 }
 
-// ensure creates an object of a widget, unless it is there.
+// ensure creates an object of a widget if it does not exist.
 func ensure(ctx context.Context, c client.Client, w *Widget, obj client.Object) error {
 	current := obj.DeepCopyObject().(client.Object)
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), current)
 	switch {
 	case err == nil && !metav1.IsControlledBy(current, w):
-		return fmt.Errorf("%T %s is not that of widget %s", obj, obj.GetName(), w.Name)
+		return fmt.Errorf("%T %s does not belong to widget %s", obj, obj.GetName(), w.Name)
 	case !apierrors.IsNotFound(err):
 		return err
 	}
@@ -132,7 +132,7 @@ func ensure(ctx context.Context, c client.Client, w *Widget, obj client.Object) 
 	return c.Create(ctx, obj)
 }
 
-// remove deletes the object that was seen, and not another one of the same name.
+// remove deletes the object with its UID, and not another object with the same name.
 func remove(ctx context.Context, c client.Client, obj client.Object) error {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
@@ -140,22 +140,22 @@ func remove(ctx context.Context, c client.Client, obj client.Object) error {
 	return client.IgnoreNotFound(c.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())}))
 }
 
-// withImage is a change of a widget's image.
+// withImage changes a widget's image.
 func withImage(image string) func(*Widget) {
 	return func(w *Widget) { w.Spec.Image = image }
 }
 
-// withData is a change of a value in a widget's data.
+// withData changes a value in a widget's data.
 func withData(value string) func(*Widget) {
 	return func(w *Widget) { w.Spec.Data = map[string]string{"mode": value} }
 }
 
-// changeData is the life of a widget whose data changes once.
+// changeData are the steps of a widget whose data changes once.
 func changeData() []converge.Step {
 	return converge.Lifecycle(widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}}), withData("slow"))
 }
 
-// dataWorld has such a widget, and config maps that belong to it.
+// dataWorld has such a widget, with its config maps.
 func dataWorld() converge.Scenario {
 	return converge.Scenario{For: &Widget{}, Owns: []client.Object{&corev1.ConfigMap{}}, Steps: changeData()}
 }

@@ -21,14 +21,15 @@ import (
 )
 
 var (
-	reportFlag = flag.Bool("corpus.report", false, "measure package converge by the corpus, for some 20 minutes")
+	reportFlag = flag.Bool("corpus.report", false, "measure package converge with the corpus; takes about 20 minutes")
 	jsonFlag   = flag.Bool("corpus.json", false, "print the report as JSON")
 	outFlag    = flag.String("corpus.out", "", "a file for the report as JSON")
 	onlyFlag   = flag.String("corpus.only", "", "a regular expression for the names of the entries that are measured")
 	partsFlag  = flag.String("corpus.parts", "bugs,alarms,mutants,costs", "what is measured")
 )
 
-// TestReport measures how good package converge is. It fails when a bar is not met. Interrupted, it prints what it has.
+// TestReport measures package converge. It fails if a target is missed. If it is interrupted, it prints the results so
+// far.
 //
 //	cd research/corpus && go test -run '^TestReport$' -corpus.report -timeout 3h
 func TestReport(t *testing.T) {
@@ -65,7 +66,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// measurement is a report that is being made.
+// measurement is a report in progress.
 type measurement struct {
 	only   *regexp.Regexp
 	report *measure.Report
@@ -75,7 +76,7 @@ type measurement struct {
 	done, want int
 }
 
-// entries returns those that are measured.
+// entries returns the selected entries.
 func (m *measurement) entries(buggy bool) []corpus.Entry {
 	var found []corpus.Entry
 	for _, e := range corpus.All() {
@@ -86,7 +87,7 @@ func (m *measurement) entries(buggy bool) []corpus.Entry {
 	return found
 }
 
-// publish prints what was measured.
+// publish prints the results.
 func (m *measurement) publish(t *testing.T) {
 	m.report.Judge()
 	encoded, err := json.MarshalIndent(m.report, "", "  ")
@@ -105,7 +106,7 @@ func (m *measurement) publish(t *testing.T) {
 	}
 }
 
-// each does something for each of a number of things, as many at once as -parallel says.
+// each calls do for each of n items, with at most -parallel at a time.
 func (m *measurement) each(t *testing.T, n int, name func(int) string, do func(t *testing.T, i int)) {
 	m.mu.Lock()
 	m.begin, m.done, m.want = time.Now(), 0, n
@@ -184,7 +185,7 @@ func (m *measurement) costs(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	// One at a time, as somebody sees it who runs one test.
+	// Sequentially, as in a run of a single test.
 	usual := map[string]float64{}
 	for _, e := range m.entries(false) {
 		if usual[e.Name], err = measure.Usual(t, e); err != nil {
