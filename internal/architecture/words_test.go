@@ -39,7 +39,6 @@ var words = []struct{ pattern, reason, write string }{
 var unedited = []string{
 	"converge",
 	"internal/convergence",
-	"research/fidelity",
 	"testing",
 }
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patchTypes are the types of patches by their names here.
+// patchTypes are the patch types by name.
 var patchTypes = map[string]types.PatchType{
 	JSONPatch: types.JSONPatchType, MergePatch: types.MergePatchType, StrategicPatch: types.StrategicMergePatchType,
 	ApplyPatch: types.ApplyPatchType,
@@ -86,7 +86,7 @@ func (r *run) get(o Operation) {
 	r.answer(o, object, r.Client.Get(r.ctx, key, object))
 }
 
-// selection returns what a list is of.
+// selection returns the options of a list.
 func (r *run) selection(o Operation) client.ListOptions {
 	options := client.ListOptions{Limit: o.Limit}
 	for _, scope := range r.scope(o.Kind) {
@@ -113,7 +113,7 @@ func (r *run) selection(o Operation) client.ListOptions {
 	return options
 }
 
-// pages lists, with a call for each page.
+// pages lists with one call for each page.
 func (r *run) pages(o Operation) {
 	options := r.selection(o)
 	for {
@@ -136,7 +136,7 @@ func (r *run) pages(o Operation) {
 		}
 		r.answers = append(r.answers, answer)
 		if options.Continue = list.GetContinue(); err != nil || options.Continue == "" || len(r.answers) > Length {
-			return // a list without an end is longer than what there can be
+			return // a longer list has no end
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (r *run) update(o Operation) {
 	)
 }
 
-// body returns what a patch sends.
+// body returns the content of a patch.
 func (r *run) body(o Operation) client.Patch {
 	var body any
 	edits := r.edits(o, o.Edits)

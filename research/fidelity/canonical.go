@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// version is a resource version. Those of two servers are compared by their order.
+// version is a resource version. Versions of two servers are compared by their order.
 type version string
 
-// canonical names what one server made up, so that it can be compared with what another one did.
+// canonical replaces values that a server generates, so that the results of two servers can be compared.
 type canonical struct {
 	start     time.Time
 	namespace string
-	names     []string // pairs of what is replaced anywhere in a text, and by what
+	names     []string // pairs of a text to replace, and its replacement
 	known     map[string]bool
 	replacer  *strings.Replacer
 	ports     map[int64]string
 
-	orderless bool // whether causes of an error are in any order
+	orderless bool // causes of an error are in any order
 }
 
 func newCanonical(t *Transcript) *canonical {
@@ -45,7 +45,7 @@ func newCanonical(t *Transcript) *canonical {
 			c.name(name, fmt.Sprintf("%sGENERATED%d", strings.ReplaceAll(prefix, t.Namespace, "NAMESPACE"), generated)) {
 			generated++
 		}
-		if step.Kind.Kind == "Service" && !step.DryRun { // which shows an address that nobody gets
+		if step.Kind.Kind == "Service" && !step.DryRun { // contains an address that is not allocated
 			address, _, _ := unstructured.NestedString(object, "spec", "clusterIP")
 			if strings.HasPrefix(address, "10.") && c.name(address, fmt.Sprintf("ADDRESS%d", addresses)) {
 				addresses++
@@ -70,7 +70,7 @@ func newCanonical(t *Transcript) *canonical {
 			learn(Step{Operation: Operation{Kind: &Kind{GroupVersionKind: watched.Kind}}}, event.Object, nil)
 		}
 	}
-	c.name(t.Namespace, "NAMESPACE") // the last: names that were made up may start with it
+	c.name(t.Namespace, "NAMESPACE") // last, because generated names may start with it
 	c.replacer = strings.NewReplacer(c.names...)
 	return c
 }
@@ -84,12 +84,12 @@ func (c *canonical) name(from, to string) bool {
 	return true
 }
 
-// versions are where texts of errors name resource versions, and times.
+// versions match resource versions and times in error texts.
 var (
 	versions = regexp.MustCompile(`(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())\d+`)
 	times    = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| \+0000 UTC)`)
 	address  = regexp.MustCompile(`\b10(?:\.\d{1,3}){3}\b`)
-	// UIDs of what was refused
+	// UIDs of rejected objects
 	unseen = regexp.MustCompile(
 		`\b(?:[1-9a-f][0-9a-f]{7}|0[1-9a-f][0-9a-f]{6}|00[1-9a-f][0-9a-f]{5})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`,
 	)
@@ -109,8 +109,8 @@ func (c *canonical) text(text string) string {
 	return conflicts(text)
 }
 
-// conflicts orders the managers that an apply is in conflict with: a server has those of one second by name, and else
-// by time.
+// conflicts sorts the managers that an apply conflicts with: a server sorts those of the same second by name, and
+// others by time.
 func conflicts(text string) string {
 	head, rest, ok := strings.Cut(text, "conflicts: ")
 	if !strings.HasPrefix(head, "Apply failed with ") || !ok {
@@ -121,11 +121,11 @@ func conflicts(text string) string {
 	return head + "conflicts: " + strings.Join(managers, "\nconflicts with ")
 }
 
-// apart is how much times differ by that are told from each other.
+// apart is the difference at which times count as different.
 const apart = 30 * time.Second
 
-// moment tells times that are half a minute apart from each other: sequences take seconds, and periods of grace are
-// multiples of that.
+// moment distinguishes times that differ by half a minute: sequences take seconds, and grace periods are multiples of
+// that.
 func (c *canonical) moment(moment time.Time) string {
 	since := moment.Sub(c.start)
 	if since.Abs() > time.Hour {
@@ -141,7 +141,7 @@ func (c *canonical) value(field string, value any) any {
 		fields := make(map[string]any, len(value))
 		for name, item := range value {
 			if item == nil {
-				continue // how a wire form says that a field is not there
+				continue // the wire form of an absent field
 			}
 			fields[c.replacer.Replace(name)] = c.value(name, item)
 		}
@@ -152,7 +152,7 @@ func (c *canonical) value(field string, value any) any {
 			items = append(items, c.value(field, item))
 		}
 		if field == "managedFields" {
-			// Those of one second are ordered by name, those of several by time.
+			// Entries of the same second are sorted by name, others by time.
 			slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(entry(a), entry(b)) })
 		}
 		if field == "causes" {
@@ -178,8 +178,8 @@ func (c *canonical) value(field string, value any) any {
 	return value
 }
 
-// orderless returns the text of an error about several fields of a custom resource with its parts in order: its schema
-// is visited in any.
+// orderless sorts the parts of an error text about several fields of a custom resource, because its schema is visited
+// in random order.
 func orderless(text string) string {
 	head, list, ok := strings.Cut(text, " is invalid: [")
 	if !ok {
@@ -190,7 +190,7 @@ func orderless(text string) string {
 	return head + " is invalid: [" + strings.Join(parts, ", ") + "]"
 }
 
-// entry is what managed fields have one entry for.
+// entry identifies an entry of managed fields.
 func entry(managed any) string {
 	fields, _ := managed.(Object)
 	return fmt.Sprint(fields["operation"], fields["manager"], fields["subresource"], fields["apiVersion"])

@@ -128,7 +128,7 @@ var realms = &Kind{
 	StatusFaults: []Edit{Set("status/members", "many")},
 }
 
-// catalog is what sequences are made of.
+// catalog has the kinds of the sequences.
 var catalog = []*Kind{
 	configMaps, secrets, services, serviceAccounts, pods, deployments, statefulSets, jobs, clusterRoles, gadgets, gadgets,
 	gadgets, gizmos, gizmos, realms, namespaces,

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Divergence is one thing that two servers do not agree on.
+// A Divergence is a difference between the results of two servers.
 type Divergence struct {
 	Step  int // index of the operation, or of the end
 	Where string
@@ -30,7 +30,7 @@ type Divergence struct {
 	builtin   bool
 }
 
-// String describes a divergence in a line.
+// String describes a divergence in one line.
 func (d Divergence) String() string {
 	return fmt.Sprintf("%s%s: real %s, ours %s", d.Where, d.Path, show(d.Real), show(d.Ours))
 }
@@ -47,13 +47,13 @@ var (
 	numbers = regexp.MustCompile(`\d+|"[abc]"`)
 )
 
-// Signature is the same for divergences that most likely have one reason.
+// Signature is equal for divergences that probably have the same cause.
 func (d Divergence) Signature() string {
 	path, _, _ := strings.Cut(indexes.ReplaceAllString(d.Path, "[]"), "managedFields[]")
 	parts := []string{d.kind.Kind, d.Where, path}
 	if strings.HasPrefix(path, ".metadata") || strings.HasPrefix(path, ".kind") ||
 		strings.HasPrefix(path, ".apiVersion") || d.Where == "list" {
-		parts[0] = "" // much the same for all kinds
+		parts[0] = "" // similar for all kinds
 	}
 	if d.Where == "error" && d.Path != "" {
 		parts[0] = ""
@@ -66,7 +66,7 @@ func (d Divergence) Signature() string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
-// comparison walks two transcripts of one sequence.
+// comparison compares two transcripts of one sequence.
 type comparison struct {
 	real, ours  *canonical
 	versions    map[string]string // of ours by those of the real one
@@ -78,8 +78,8 @@ type comparison struct {
 	found       []Divergence
 }
 
-// Compare returns what differs between what a real server and ours showed, up to the first operation with a difference.
-// Known differences are left out, and counted.
+// Compare returns the differences between the transcripts of a real server and ours, up to the first operation with a
+// difference. It omits and counts known differences.
 func Compare(real, ours *Transcript, known *Differences) []Divergence {
 	c := &comparison{
 		real: newCanonical(real), ours: newCanonical(ours), versions: map[string]string{}, applied: map[string]bool{},
@@ -108,7 +108,7 @@ func Compare(real, ours *Transcript, known *Differences) []Divergence {
 	return c.found
 }
 
-// report notes a divergence, and reports whether it is one that is not known.
+// report records a divergence, and reports whether it is unknown.
 func (c *comparison) report(where, path string, real, ours any) bool {
 	d := c.at
 	d.Where, d.Path, d.Real, d.Ours, d.released = where, path, real, ours, c.released
@@ -153,7 +153,7 @@ func (c *comparison) uid(object Object) string {
 	return c.real.text(uid)
 }
 
-// failure compares two errors, and reports whether they are known not to be the same ones.
+// failure compares two errors, and reports whether their difference is known.
 func (c *comparison) failure(real, ours *Failure) (known bool) {
 	describe := func(f *Failure) string {
 		switch {
@@ -196,7 +196,8 @@ func (c *comparison) failure(real, ours *Failure) (known bool) {
 	return false
 }
 
-// list compares a page. Its version is that of the whole store, where others may have written as well.
+// list compares a page. It does not compare the version, which is that of the whole store and changes with writes of
+// other clients.
 func (c *comparison) list(real, ours Answer) {
 	names := func(c *canonical, items []Object) []any {
 		sorted := make([]any, 0, len(items))
@@ -268,7 +269,7 @@ func (c *comparison) events(where string, real, ours []Event) {
 	}
 }
 
-// values compares two values, and notes the versions in them.
+// values compares two values, and records the versions in them.
 func (c *comparison) values(where, path string, real, ours any) {
 	switch a := real.(type) {
 	case Object:
@@ -311,11 +312,11 @@ func (c *comparison) values(where, path string, real, ours any) {
 	c.report(where, path, real, ours)
 }
 
-// order checks that two versions are in the same relation to all others that were seen.
+// order checks that two versions have the same relation to all other recorded versions.
 func (c *comparison) order(where, path string, real, ours version) {
 	a, errA := strconv.ParseInt(string(real), 10, 64)
 	b, errB := strconv.ParseInt(string(ours), 10, 64)
-	if errA != nil || errB != nil { // one that the sequence itself made up
+	if errA != nil || errB != nil { // a version that the sequence itself generated
 		if real != ours {
 			c.report(where, path, string(real), string(ours))
 		}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definitions are of the custom resources of the catalog, as their authors would write them.
+// definitions are the CustomResourceDefinitions of the catalog.
 const definitions = `
 - metadata: {name: gadgets.fidelity.trueup.dev}
   spec:
@@ -146,7 +146,7 @@ const definitions = `
               type: object
               default: {}
               properties:
-                owner: {type: string, default: nobody}
+                owner: {type: string, default: none}
                 members: {type: array, x-kubernetes-list-type: set, items: {type: string}}
             status: {type: object, properties: {members: {type: integer}}}
 `

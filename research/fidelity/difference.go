@@ -14,23 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A Difference is a way in which our server is known not to be a real one. It is as narrow as it can be.
+// A Difference is a known difference between our server and a real one. It is as narrow as possible.
 type Difference struct {
-	// Name is that of the line in the documentation of this package.
+	// Name is its name in the documentation of this package.
 	Name string
 
-	// Excuses reports whether a divergence is of this kind.
+	// Excuses reports whether a divergence is an instance of the difference.
 	Excuses func(Divergence) bool
 
 	used atomic.Int64
 }
 
-// Differences are those that are known. None is nil.
+// Differences are known differences. No element is nil.
 type Differences struct {
 	known []*Difference
 }
 
-// KnownDifferences returns all that are documented.
+// KnownDifferences returns all documented differences.
 func KnownDifferences() *Differences {
 	return &Differences{known: []*Difference{
 		{Name: "managed-fields", Excuses: func(d Divergence) bool {
@@ -81,7 +81,7 @@ func KnownDifferences() *Differences {
 	}}
 }
 
-// withoutValues returns a text without what stands in braces.
+// withoutValues removes the parts of a text in braces.
 func withoutValues(text string) string {
 	var b strings.Builder
 	depth := 0
@@ -103,7 +103,7 @@ var (
 	nodePortPath = regexp.MustCompile(`\.spec\.(ports\[\d+\]\.nodePort|healthCheckNodePort)$`)
 )
 
-// releasesNodePorts reports whether a service has node ports, and then none.
+// releasesNodePorts reports whether a service first has node ports, and then none.
 func releasesNodePorts(events []Event) bool {
 	had := map[any]bool{}
 	for _, event := range events {
@@ -119,7 +119,7 @@ func releasesNodePorts(events []Event) bool {
 	return false
 }
 
-// portNumber tells how many other ports had been seen before one.
+// portNumber returns the number of other ports seen before a port.
 func portNumber(port any) int {
 	text, _ := port.(string)
 	n, err := strconv.Atoi(strings.TrimPrefix(text, "PORT"))
@@ -129,7 +129,7 @@ func portNumber(port any) int {
 	return n
 }
 
-// typeProblems returns what is wrong with an applied configuration by the types of its fields.
+// typeProblems returns the type errors of an applied configuration.
 func typeProblems(text any) ([]string, bool) {
 	s, _ := text.(string)
 	head, problems, found := strings.Cut(s, "): ")
@@ -149,7 +149,7 @@ func empty(value any) bool {
 	return false
 }
 
-// sameQuantity reports whether two values are spellings of one quantity.
+// sameQuantity reports whether two values are the same quantity in different notations.
 func sameQuantity(a, b any) bool {
 	x, errX := resource.ParseQuantity(fmt.Sprint(a))
 	y, errY := resource.ParseQuantity(fmt.Sprint(b))
@@ -169,7 +169,7 @@ func (d *Differences) excuse(divergence Divergence) bool {
 	return false
 }
 
-// Used returns how often each difference was met, by its name.
+// Used returns the number of uses of each difference, by name.
 func (d *Differences) Used() map[string]int64 {
 	used := map[string]int64{}
 	for _, difference := range d.known {
@@ -178,7 +178,7 @@ func (d *Differences) Used() map[string]int64 {
 	return used
 }
 
-// Without returns the differences but for one.
+// Without returns the differences except one.
 func (d *Differences) Without(name string) *Differences {
 	return &Differences{
 		known: slices.DeleteFunc(slices.Clone(d.known), func(difference *Difference) bool { return difference.Name == name }),

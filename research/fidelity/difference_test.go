@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// witnesses show that a known difference is one.
+// witnesses are sequences that show that each known difference exists.
 var witnesses = map[string]Sequence{
 	"managed-fields": {{Verb: Create, Kind: configMaps, Name: "a"}},
 	"typed-content": {
@@ -54,7 +54,7 @@ var witnesses = map[string]Sequence{
 	},
 }
 
-// Each known difference is one, and there is no other in what shows it.
+// Each known difference exists, and its witness shows no other difference.
 func TestDifferences(t *testing.T) {
 	known := KnownDifferences()
 	names := slices.Sorted(maps.Keys(known.Used()))
@@ -72,10 +72,10 @@ func TestDifferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found := Compare(transcript, other, known.Without(name)); len(found) == 0 {
-			t.Errorf("%s: there is no difference any more; the rule can go", name)
+			t.Errorf("%s: the difference no longer exists: remove the rule", name)
 		}
 		for _, d := range Compare(transcript, other, known) {
-			t.Errorf("%s: operation %d: a difference that is not known: %s", name, d.Step+1, d)
+			t.Errorf("%s: operation %d: unknown difference: %s", name, d.Step+1, d)
 		}
 	}
 	for name, used := range known.Used() {
@@ -85,7 +85,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// The documentation lists the known differences, and no others.
+// The documentation lists exactly the known differences.
 func TestDifferencesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 
 // An Edit is one change of the JSON form of an object.
 type Edit struct {
-	// Path names a field, its parts divided by slashes. A slash in a part is written ~1, an element of a list [key=value].
+	// Path is the path of a field, separated by slashes. A slash in a part is written ~1, an element of a list
+	// [key=value].
 	Path string
 
-	// Value is what the field becomes, nil to have it removed. Strings in it that are tokens stand for what the object
-	// had, see Token.
+	// Value is the new value of the field; nil removes it. Strings in it that are tokens are replaced by values of the
+	// object, see Token.
 	Value any
 }
 
@@ -52,7 +53,7 @@ func (e Edit) parts() []string {
 	return parts
 }
 
-// element returns the key and the value that a part names an element of a list by.
+// element returns the key and the value by which a part selects an element of a list.
 func element(part string) (key, value string, ok bool) {
 	if !strings.HasPrefix(part, "[") {
 		return "", "", false
@@ -60,7 +61,7 @@ func element(part string) (key, value string, ok bool) {
 	return strings.Cut(strings.Trim(part, "[]"), "=")
 }
 
-// keyed returns the value that a part of a path names, which may be a number.
+// keyed returns the value in a part of a path, which may be a number.
 func keyed(text string) any {
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return number
@@ -68,7 +69,7 @@ func keyed(text string) any {
 	return text
 }
 
-// edited returns a copy of the content with the edits made.
+// edited returns a copy of the content with the edits applied.
 func edited(content map[string]any, edits []Edit) map[string]any {
 	content = runtime.DeepCopyJSON(content)
 	for _, e := range edits {
@@ -115,8 +116,8 @@ func edit(at any, parts []string, value any) any {
 	return items
 }
 
-// merging returns the body of a patch that makes the edits; elements of lists are named by their key, which is for
-// strategic merge patches.
+// merging returns the body of a merge patch with the edits. Elements of lists are selected by key, which only strategic
+// merge patches support.
 func merging(edits []Edit) map[string]any {
 	body := map[string]any{}
 	for _, e := range edits {
@@ -153,7 +154,7 @@ func merge(at map[string]any, parts []string, value any) {
 	at[parts[0]] = append(items, item)
 }
 
-// pointing returns the operations of a JSON patch that makes the edits. Elements of lists are taken to be the first.
+// pointing returns the operations of a JSON patch with the edits. Elements of lists are assumed to be the first.
 func pointing(edits []Edit) []any {
 	operations := []any{}
 	for _, e := range edits {

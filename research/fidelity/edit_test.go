@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An edit means the same to an object and to the patches that make it.
+// An edit has the same effect on an object and in patches.
 func TestEdits(t *testing.T) {
 	content := Object{
 		"metadata": Object{"labels": Object{"app": "x", "a/b": "y"}},
@@ -26,7 +26,7 @@ func TestEdits(t *testing.T) {
 			merging: Object{"spec": Object{"size": int64(3)}},
 			pointer: Object{"op": "add", "path": "/spec/size", "value": int64(3)},
 		},
-		"what is missing above a field is made": {
+		"missing parents of a field are created": {
 			edit:    Set("spec/a/b", "c"),
 			edited:  Object{"items": content["spec"].(Object)["items"], "a": Object{"b": "c"}},
 			merging: Object{"spec": Object{"a": Object{"b": "c"}}},
@@ -87,6 +87,6 @@ func TestEdits(t *testing.T) {
 		t.Errorf("labels without the one with a slash: got %v", labels)
 	}
 	if len(content["spec"].(Object)["items"].([]any)) != 2 {
-		t.Error("the edits have changed the object that they were given")
+		t.Error("the edits changed their input")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"trueup.dev/research/fidelity"
 )
 
-// A sequence reads like what a user does, and each kind brings what is worth a try.
+// A sequence is readable, and each kind has changes of its own.
 func ExampleSequence() {
 	kind := &fidelity.Kind{
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
@@ -35,7 +35,7 @@ func ExampleSequence() {
 	// delete ConfigMap/a: if uid $uid, Foreground
 }
 
-// A generator makes the same sequence of a seed each time.
+// A generator returns the same sequence for the same seed.
 func ExampleGenerator_Sequence() {
 	generator := fidelity.Generator{Kinds: []*fidelity.Kind{{
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},

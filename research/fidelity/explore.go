@@ -12,33 +12,34 @@ import (
 	"time"
 )
 
-// patience is how long a sequence may take on both servers.
-const patience = 2 * time.Minute
+// timeout limits the time of a sequence on both servers.
+const timeout = 2 * time.Minute
 
-var errPatience = fmt.Errorf("a sequence takes longer than %v", patience)
+var errPatience = fmt.Errorf("a sequence takes longer than %v", timeout)
 
-// An Explorer runs sequences on two servers and looks for divergences.
+// An Explorer runs sequences on two servers and searches for divergences.
 type Explorer struct {
 	Generator Generator
 
-	// Real runs a sequence in a namespace of its own, Ours in one of that name. Both are safe for concurrent use.
+	// Real runs a sequence in a new namespace, Ours in a namespace with the same name. Both are safe for concurrent
+	// use.
 	Real func(context.Context, Sequence) (*Transcript, error)
 	Ours func(context.Context, string, Sequence) (*Transcript, error)
 
-	// Known are differences that are no findings.
+	// Known are differences that are not reported.
 	Known *Differences
 
-	// Parallel is how many sequences run at a time, default 1.
+	// Parallel is the number of sequences that run concurrently. The default is 1.
 	Parallel int
 }
 
-// A Report is what an Explorer found.
+// A Report is the result of an Explorer.
 type Report struct {
 	Sequences, Operations, Diverging int
 	Findings                         []*Finding // the most frequent first
 }
 
-// A Finding is a divergence that was found, with the sequence made as short as it can be.
+// A Finding is a divergence, with the shortest sequence that shows it.
 type Finding struct {
 	Signature   string
 	Count       int    // of sequences
@@ -48,7 +49,7 @@ type Finding struct {
 	Real, Ours  *Transcript
 }
 
-// Run runs n sequences, of a seed and those after it.
+// Run runs n sequences, with consecutive seeds.
 func (e *Explorer) Run(ctx context.Context, seed uint64, n int) (*Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,14 +100,14 @@ func (e *Explorer) Run(ctx context.Context, seed uint64, n int) (*Report, error)
 	return report, context.Cause(ctx)
 }
 
-// attempts is how often a sequence is run that diverges, if the clock may be the reason.
+// attempts is the number of runs of a diverging sequence, in case the clock is the cause.
 const attempts = 5
 
-// compare returns how the two servers differ with a sequence, nil if they do not. Managed fields are ordered by the
-// second in which they were last written, and another order is a new version. So what only differs in a run from one
-// second into another is no divergence.
+// compare returns the difference of the two servers for a sequence, or nil. Managed fields are ordered by the second of
+// their last write, and another order is a new version. Therefore a difference that appears only in a run across a
+// second is not a divergence.
 func (e *Explorer) compare(ctx context.Context, sequence Sequence) (finding *Finding, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errPatience)
 	defer cancel()
 	for range attempts {
 		finding, err = e.compareOnce(ctx, sequence)
@@ -135,10 +136,10 @@ func (e *Explorer) compareOnce(ctx context.Context, sequence Sequence) (*Finding
 	}, nil
 }
 
-// Shrink makes the sequence of a finding as short and simple as it can be with the same divergence.
+// Shrink shortens and simplifies the sequence of a finding as long as it shows the same divergence.
 func (e *Explorer) Shrink(ctx context.Context, finding *Finding) error {
 	var failed error
-	// What comes after the divergence has no part in it.
+	// Operations after the divergence are irrelevant.
 	sequence := finding.Sequence[:min(len(finding.Sequence), finding.Divergences[0].Step+1)]
 	shrink(sequence, func(shorter Sequence) bool {
 		if failed != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// A seed makes one sequence, and the operations of many are all there are.
+// A seed determines a sequence, and many sequences contain all operations.
 func TestGenerator(t *testing.T) {
 	generator := newGenerator()
 	verbs, patches, subresources := map[Verb]int{}, map[string]int{}, map[string]int{}
@@ -54,7 +54,7 @@ func lines(sequence Sequence) (lines []string) {
 	return lines
 }
 
-// What diverges is found, counted, made short, and shown with both sides.
+// Divergences are found, counted, shrunk, and shown with both results.
 func TestExplorer(t *testing.T) {
 	ours := newOurs(t)
 	explorer := &Explorer{
@@ -82,7 +82,7 @@ func TestExplorer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Sequences != 100 || report.Operations != 100*Length || report.Diverging == 0 || report.Diverging == 100 {
-		t.Errorf("got %d sequences with %d operations, %d diverge", report.Sequences, report.Operations, report.Diverging)
+		t.Errorf("got %d sequences with %d operations, %d divergences", report.Sequences, report.Operations, report.Diverging)
 	}
 	if len(report.Findings) != 1 {
 		t.Fatalf("got %d findings, want 1:\n%s", len(report.Findings), report)
@@ -95,11 +95,11 @@ func TestExplorer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(finding.Sequence) > 2 {
-		t.Errorf("the shortest sequence has %d operations, 2 are enough:\n%s", len(finding.Sequence), finding)
+		t.Errorf("the shortest sequence has %d operations, want 2:\n%s", len(finding.Sequence), finding)
 	}
 	for _, want := range []string{" update ConfigMap/", "object.metadata.finalizers\n", `real: ["`, "ours: nothing"} {
 		if !strings.Contains(finding.String(), want) {
-			t.Errorf("the report does not say %q:\n%s", want, finding)
+			t.Errorf("the report does not contain %q:\n%s", want, finding)
 		}
 	}
 }

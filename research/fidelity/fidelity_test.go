@@ -12,17 +12,17 @@ import (
 )
 
 var (
-	sequences = flag.Int("fidelity.sequences", 400, "how many sequences are compared")
-	seed      = flag.Uint64("fidelity.seed", 1, "the seed of the first sequence")
-	parallel  = flag.Int("fidelity.parallel", 8, "how many sequences run at a time")
-	shrunk    = flag.Int("fidelity.shrink", 10, "how many divergences are shrunk")
-	out       = flag.String("fidelity.out", "", "a file that the report is written to as well")
-	kindNames = flag.String("fidelity.kinds", "", "kinds to compare, with commas between them; all if empty")
+	sequences = flag.Int("fidelity.sequences", 400, "number of sequences")
+	seed      = flag.Uint64("fidelity.seed", 1, "seed of the first sequence")
+	parallel  = flag.Int("fidelity.parallel", 8, "number of concurrent sequences")
+	shrunk    = flag.Int("fidelity.shrink", 10, "number of divergences to shrink")
+	out       = flag.String("fidelity.out", "", "additional output file of the report")
+	kindNames = flag.String("fidelity.kinds", "", "comma-separated kinds to compare; empty for all")
 )
 
 func newGenerator() Generator { return Generator{Kinds: chosen(), Namespaces: namespaces} }
 
-// chosen returns the kinds that the flags ask for.
+// chosen returns the kinds in the flags.
 func chosen() []*Kind {
 	if *kindNames == "" {
 		return catalog
@@ -36,14 +36,14 @@ func chosen() []*Kind {
 	return kinds
 }
 
-// Two namespaces of one server do not differ.
+// Two namespaces of one server have no differences.
 func TestRealToReal(t *testing.T) {
 	real := newRealServer(t)
 	explorer := &Explorer{Generator: newGenerator(), Real: real.run, Ours: real.runAgain, Parallel: *parallel}
 	explore(t, *sequences/20, explorer)
 }
 
-// Our server does not differ from a real one.
+// Our server has no unknown differences to a real one.
 func TestFidelity(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
 	explore(t, *sequences, &Explorer{
@@ -51,7 +51,7 @@ func TestFidelity(t *testing.T) {
 	})
 }
 
-// Watches show the same, in all forms, also to those who select objects that come to match and cease to.
+// Watches show the same events in all forms, also with selectors for objects that start and stop to match.
 func TestWatches(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
 	watches := []Watch{
@@ -62,7 +62,7 @@ func TestWatches(t *testing.T) {
 		{Form: Metadata},
 	}
 	real.Watches, ours.watches = watches, watches
-	// The objects that end a watch can only be created in a namespace that stays.
+	// The objects that end a watch can only be created in a namespace that is not deleted.
 	generator := Generator{Kinds: chosen()}
 	explore(t, *sequences/20, &Explorer{
 		Generator: generator, Real: real.run, Ours: ours.run, Known: KnownDifferences(), Parallel: *parallel,

@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// object returns content in the form that an operation is given its objects in. What no Go type can hold is
-// unstructured.
+// object returns content in the form of an operation. Content without a Go type is unstructured.
 func (r *run) object(o Operation, fields Object) client.Object {
 	switch {
 	case o.Form == Metadata:
@@ -34,7 +33,7 @@ func (r *run) object(o Operation, fields Object) client.Object {
 	return object
 }
 
-// named returns an object that has a name only, as those of reads and of patches.
+// named returns an object with only a name, for reads and patches.
 func (r *run) named(o Operation) client.Object {
 	object := r.object(o, Object{"metadata": Object{}})
 	object.SetName(r.name(o))
@@ -67,7 +66,7 @@ func newList(k *Kind) *unstructured.UnstructuredList {
 	return list
 }
 
-// content returns the JSON form of an object, nil of none.
+// content returns the JSON form of an object, or nil.
 func content(object runtime.Object) Object {
 	switch object := object.(type) {
 	case nil:
@@ -78,7 +77,7 @@ func content(object runtime.Object) Object {
 	return mustJSON(object)
 }
 
-// mustJSON returns the JSON form of a Go value. All values here have one.
+// mustJSON returns the JSON form of a Go value. All values here can be encoded.
 func mustJSON(value any) Object {
 	text, err := json.Marshal(value)
 	if err == nil {
@@ -91,7 +90,7 @@ func mustJSON(value any) Object {
 	panic(err)
 }
 
-// normalizeNumbers makes integers of numbers that are.
+// normalizeNumbers converts integral floats to integers.
 func normalizeNumbers(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -14,7 +14,7 @@ import (
 
 var fidelityGroup = schema.GroupVersion{Group: "fidelity.trueup.dev", Version: "v1"}
 
-// Gadget is a custom resource with a bit of all that schemas can say.
+// Gadget is a custom resource with most features of schemas.
 type Gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -66,8 +66,7 @@ type GadgetList struct {
 	Items []Gadget `json:"items"`
 }
 
-// deepCopied is a copy by way of JSON, which loses nothing of these types but the difference of nil and empty where it
-// is omitted.
+// deepCopied copies via JSON, which for these types loses only the difference between nil and empty if it is omitted.
 func deepCopied[T any](from *T) *T {
 	into := new(T)
 	text, err := json.Marshal(from)

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// families makes sequences of owners and what they own, and of deletions.
+// families returns sequences of owners and dependents, and of deletions.
 type families struct{ *rand.Rand }
 
 var members = []string{"a", "b", "c", "d", "e"}
@@ -71,7 +71,7 @@ func (f families) sequence() (sequence Sequence) {
 	return sequence
 }
 
-// adoption gives a member another owner, which may be one that it owns itself, or the member.
+// adoption adds an owner to a member, which may be one of its dependents, or the member.
 func (f families) adoption(kinds map[string]*Kind) Operation {
 	name, owner := members[f.IntN(len(members))], members[f.IntN(len(members))]
 	return adopted(kinds[name], name, ownerOf(kinds[owner], owner, f.IntN(4) > 0))
@@ -91,7 +91,7 @@ func ownerOf(kind *Kind, name string, blocks bool) Object {
 	}
 }
 
-// census tells what there is, and what keeps it.
+// census lists the objects with their finalizers and owners.
 func census(ctx context.Context, c client.Client, namespace string) (string, error) {
 	var items []unstructured.Unstructured
 	for _, kind := range []*Kind{configMaps, gizmos} {
@@ -127,11 +127,11 @@ func census(ctx context.Context, c client.Client, namespace string) (string, err
 	return strings.Join(lines, "\n"), nil
 }
 
-// choices are which collections a collector has done after each operation, of those it could have done next.
+// choices are the indexes of the collections that the collector did after each operation, among the possible ones.
 type choices [][]int
 
-// replay runs a sequence with a collector that makes choices, and returns what there is then, and how many collections
-// there are to choose from.
+// replay runs a sequence with a collector that makes these choices. It returns the remaining objects, and the number of
+// possible collections.
 func (o *ours) replay(ctx context.Context, sequence Sequence, made choices) (state string, options int, err error) {
 	const namespace = "fidelity"
 	model, server := o.startServer(ctx, namespace)
@@ -150,8 +150,8 @@ func (o *ours) replay(ctx context.Context, sequence Sequence, made choices) (sta
 	return state, len(server.Garbage()), err
 }
 
-// ends returns all states in which a collector can leave things after the last operation of a sequence, with the
-// choices that lead to them.
+// ends returns all states that a collector can reach after the last operation of a sequence, with the choices that lead
+// to them.
 func (o *ours) ends(ctx context.Context, sequence Sequence, before choices) (map[string]choices, error) {
 	ends, seen := map[string]choices{}, map[string]bool{}
 	var visit func([]int) error
@@ -174,10 +174,10 @@ func (o *ours) ends(ctx context.Context, sequence Sequence, before choices) (map
 	return ends, visit(nil)
 }
 
-// What the real collector leaves of owners and what they own, after each operation, is one of the ends that ours can
-// come to. There are several where the real one does things at the same time: dependents that do not block their owner
-// go before it or after it, an object with two owners loses one of them or goes with both, and one of a circle is
-// unblocked and then deleted while its owner waits for it, or after that.
+// The state that the real collector reaches, after each operation, is one of the states that ours can reach. Several
+// are possible because the real one works concurrently: dependents that do not block their owner are deleted before or
+// after it, an object with two owners loses one of them or is deleted with both, and an object in a cycle is unblocked
+// and then deleted while its owner waits for it, or afterwards.
 func TestGarbage(t *testing.T) {
 	const patience = 20 * time.Second
 	real := newRealServer(t, sandbox.Options{Controllers: []string{"garbage-collector-controller"}, DisablePods: true})
@@ -195,7 +195,7 @@ func TestGarbage(t *testing.T) {
 			if len(ends) > 1 {
 				forks++
 			}
-			// An object without its owner is collected after all that came before it, more or less.
+			// An object without its owner is collected approximately in order.
 			if err := collected(ctx, server.Client, namespace); err != nil {
 				return err
 			}
@@ -229,12 +229,12 @@ func TestGarbage(t *testing.T) {
 	}
 	t.Logf("%d sequences, %d operations with several ends", n, forks)
 	if deletions == 0 {
-		t.Error("nothing was ever deleted")
+		t.Error("nothing was deleted")
 	}
 }
 
-// What comes to be owned by an object that waits already goes at once in ours. The real collector does not look at it
-// before another dependent is gone.
+// An object that gets an owner which already waits is deleted at once in ours. The real collector does not process it
+// before another dependent is deleted.
 func TestLateDependents(t *testing.T) {
 	sequence := Sequence{
 		{Verb: Create, Kind: configMaps, Name: "a"},
@@ -255,7 +255,7 @@ func TestLateDependents(t *testing.T) {
 	}
 	for end := range ends {
 		if strings.Contains(end, late) {
-			t.Errorf("ours can leave the late one, too:\n%s", end)
+			t.Errorf("ours can keep the late dependent, too:\n%s", end)
 		}
 	}
 	real := newRealServer(t, sandbox.Options{Controllers: []string{"garbage-collector-controller"}, DisablePods: true})
@@ -269,7 +269,7 @@ func TestLateDependents(t *testing.T) {
 			state, err = census(ctx, server.Client, namespace)
 		}
 		if operation == 4 && !strings.Contains(state, late) {
-			t.Errorf("the real one has not left the late one:\n%s", state)
+			t.Errorf("the real one did not keep the late dependent:\n%s", state)
 		}
 		return err
 	}
@@ -282,14 +282,14 @@ func TestLateDependents(t *testing.T) {
 	}
 }
 
-// collected waits until the garbage collector has dealt with what is garbage now.
+// collected waits until the garbage collector has processed all current garbage.
 func collected(ctx context.Context, c client.Client, namespace string) error {
 	garbage := &unstructured.Unstructured{Object: Object{}}
 	garbage.SetGroupVersionKind(secrets.GroupVersionKind)
 	garbage.SetNamespace(namespace)
 	garbage.SetGenerateName("garbage-")
 	garbage.SetOwnerReferences([]metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "00000000-0000-0000-0000-00000000dead"},
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "missing", UID: "00000000-0000-0000-0000-00000000dead"},
 	})
 	if err := c.Create(ctx, garbage); err != nil {
 		return err

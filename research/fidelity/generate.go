@@ -6,39 +6,39 @@ import (
 	"math/rand/v2"
 )
 
-// Length is how many operations a generated sequence has.
+// Length is the number of operations of a generated sequence.
 const Length = 20
 
-// A Generator makes sequences.
+// A Generator generates sequences.
 type Generator struct {
-	// Kinds are those that sequences are about.
+	// Kinds are the kinds in the sequences.
 	Kinds []*Kind
 
-	// Namespaces, if it is set, is the kind of namespaces. Some sequences then delete the one that they are in.
+	// Namespaces is the kind of namespaces. If it is set, some sequences delete their namespace.
 	Namespaces *Kind
 }
 
-// generation makes one sequence. What it may contain is drawn first, so that sequences differ more than if all had a
-// little of everything.
+// generation generates one sequence. It first draws the features of the sequence, so that sequences differ more than if
+// all had a little of everything.
 type generation struct {
 	*rand.Rand
 	kinds      []*Kind
 	names      []string
-	made       map[string]bool // what a create or an apply was drawn for, and no delete since
+	made       map[string]bool // created or applied, and not deleted since
 	namespaces *Kind
 	themes     themes
 }
 
-// themes are what a sequence is about.
+// themes are the features of a sequence.
 type themes struct {
-	generated  bool // names that the server makes up; without pages, since their order is by chance
+	generated  bool // generated names; without pages, because their order is random
 	applies    bool
 	finalizers bool
 	faults     bool
 	dryRuns    bool
 	forms      bool // other than typed
 
-	// terminating is the kind of the namespace of the sequence if that is deleted on the way, else nil.
+	// terminating is the kind of the namespace of the sequence if the sequence deletes it, else nil.
 	terminating *Kind
 }
 
@@ -65,7 +65,7 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		}
 		o := s.operation()
 		key := o.Kind.Kind + "/" + o.Name
-		// Too many operations would find nothing.
+		// Too many operations would have no effect.
 		if !s.made[key] && o.Subresource != "eviction" && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply &&
 			o.Name != "" && o.Name[0] != '$' && !s.one(6) {
 			o.Subresource, o.Patch, o.Tests, o.Edits, o.Base, o.UID, o.Version, o.Propagation, o.Grace =
@@ -99,7 +99,7 @@ func (s *generation) termination() Operation {
 	return o
 }
 
-// one is true once in n times.
+// one returns true with a probability of 1/n.
 func (s *generation) one(n int) bool { return s.IntN(n) == 0 }
 
 func pick[T any](s *generation, of ...T) T { return of[s.IntN(len(of))] }
@@ -163,7 +163,7 @@ func (s *generation) operation() Operation {
 	return o
 }
 
-// some draws edits, few of many.
+// some draws a few of many edits.
 func (s *generation) some(edits []Edit) (drawn []Edit) {
 	for len(edits) > 0 && len(drawn) < 4 && s.one(len(drawn)+1) || len(drawn) == 0 && len(edits) > 0 && !s.one(3) {
 		drawn = append(drawn, pick(s, edits...))
@@ -171,7 +171,7 @@ func (s *generation) some(edits []Edit) (drawn []Edit) {
 	return drawn
 }
 
-// changes draws edits of an object, some of which are faults.
+// changes draws edits of an object, including invalid ones.
 func (s *generation) changes(o *Operation) (drawn []Edit) {
 	if !s.one(4) {
 		drawn = append(drawn, s.some(o.Kind.Changes)...)
@@ -236,7 +236,7 @@ func (s *generation) selection(o *Operation) {
 	}
 }
 
-// base draws what an update starts from.
+// base draws the base of an update.
 func (s *generation) base(o *Operation) {
 	o.Base = pick(s, Last, Last, Last, Last, Live, First, Blank)
 	if s.one(10) {
@@ -291,7 +291,7 @@ func (s *generation) statusChanges(o *Operation) (drawn []Edit) {
 func (s *generation) delete(o *Operation) {
 	o.Verb = Delete
 	if o.Kind == s.namespaces {
-		return // their propagation and grace are in the hands of another controller
+		return // another controller uses their propagation and grace period
 	}
 	if o.Form == Metadata && o.Kind.Untyped {
 		o.Form = Unstructured // the client cannot read the answer
@@ -314,7 +314,7 @@ func (s *generation) delete(o *Operation) {
 }
 
 func (s *generation) deleteAll(o *Operation) {
-	if s.themes.generated { // whose order is by chance
+	if s.themes.generated { // their order is random
 		s.delete(o)
 		return
 	}

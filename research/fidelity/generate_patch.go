@@ -16,7 +16,7 @@ func (s *generation) patchStatus(o *Operation) {
 	s.patchOf(o, s.statusChanges(o))
 }
 
-// patchOf makes a patch of edits.
+// patchOf returns a patch with edits.
 func (s *generation) patchOf(o *Operation, edits []Edit) {
 	o.Edits = edits
 	o.Patch = pick(s, JSONPatch, MergePatch, MergePatch, StrategicPatch)

@@ -6,47 +6,46 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is what sequences are made of for one kind of object: content that a server takes, and changes of it that are
-// worth a try.
+// Kind has the content of objects of one kind in sequences: valid content, and changes of it to try.
 type Kind struct {
 	schema.GroupVersionKind
 
-	// ClusterScoped is true for a kind whose objects are in no namespace. Their names then start with that of the
-	// namespace of the sequence.
+	// ClusterScoped reports whether objects of the kind have no namespace. Their names then start with the namespace of
+	// the sequence.
 	ClusterScoped bool
 
-	// Untyped is true for a kind that the scheme has no Go type for.
+	// Untyped reports whether the scheme has no Go type for the kind.
 	Untyped bool
 
-	// Custom is true for a kind with a definition of its own.
+	// Custom reports whether the kind has a CustomResourceDefinition.
 	Custom bool
 
-	// Status, Scale, Evictions say which subresources are worth a try; the others are tried now and then, to see them
-	// refused.
+	// Status, Scale and Evictions report which subresources to use often; the others are used sometimes, to see them
+	// rejected.
 	Status, Scale, Evictions bool
 
-	// Strategic is true for a kind that takes strategic merge patches.
+	// Strategic reports whether the kind supports strategic merge patches.
 	Strategic bool
 
-	// NoCopies is true for a kind whose objects cannot be created from what was read of another, for reasons of their own.
+	// NoCopies reports whether objects of the kind cannot be created from a read object of another name.
 	NoCopies bool
 
-	// Content is a valid object but for its metadata. It is not changed.
+	// Content is a valid object without metadata. It is not changed.
 	Content map[string]any
 
-	// Changes of the content outside of metadata and status that a server may take, or may not take later: most of them
-	// valid on Content, and with each other.
+	// Changes are changes of the content outside of metadata and status that a server may accept. Most are valid for
+	// Content, and in combination.
 	Changes []Edit
 
-	// Faults are changes that a server refuses, or some of them.
+	// Faults are changes that a server rejects, or some of which it rejects.
 	Faults []Edit
 
 	// StatusChanges and StatusFaults are the same for the status.
 	StatusChanges, StatusFaults []Edit
 
-	// Applied is the least content of a valid apply.
+	// Applied is the minimal content of a valid apply.
 	Applied map[string]any
 
-	// Selectors are field selectors that the kind knows besides name and namespace.
+	// Selectors are field selectors of the kind other than name and namespace.
 	Selectors []string
 }

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// liar is a server that alters an answer of a true one, once.
+// liar is a server that alters one result of a real one.
 type liar struct {
-	// object alters what a call without an error returned, and reports whether it could.
+	// object alters the result of a successful call, and reports whether it could.
 	object func(verb Verb, object client.Object) bool
 	// items alters a list.
 	items func([]runtime.Object) ([]runtime.Object, bool)
@@ -92,7 +92,7 @@ func (l *liar) server(s Server) Server {
 	return lying
 }
 
-// lies are what a comparison must find.
+// lies are alterations that a comparison must find.
 var lies = map[string]liar{
 	"a label": {
 		object: func(_ Verb, o client.Object) bool { o.SetLabels(map[string]string{"a": "lie"}); return true },
@@ -148,7 +148,7 @@ var lies = map[string]liar{
 		o.SetManagedFields(managed)
 		return true
 	}},
-	"an item less": {items: func(items []runtime.Object) ([]runtime.Object, bool) {
+	"a missing item": {items: func(items []runtime.Object) ([]runtime.Object, bool) {
 		return items[:max(0, len(items)-1)], len(items) > 0
 	}},
 	"items in another order": {items: func(items []runtime.Object) ([]runtime.Object, bool) {
@@ -157,7 +157,7 @@ var lies = map[string]liar{
 		return items, len(items) > 1 && !slices.ContainsFunc(items, generated)
 	}},
 	"an error that was none": {failure: func(error) error { return nil }},
-	"an error out of nowhere": {failure: func(err error) error {
+	"an unexpected error": {failure: func(err error) error {
 		if err == nil {
 			return errors.New("a lie")
 		}
@@ -167,7 +167,7 @@ var lies = map[string]liar{
 	"a reason":  {failure: altered(func(s *metav1.Status) { s.Reason = metav1.StatusReasonTimeout })},
 	"a code":    {failure: altered(func(s *metav1.Status) { s.Code++ })},
 	"details":   {failure: altered(func(s *metav1.Status) { s.Details = nil })},
-	"an event less": {events: func(events []Event) ([]Event, bool) {
+	"a missing event": {events: func(events []Event) ([]Event, bool) {
 		return events[:max(0, len(events)-1)], len(events) > 0
 	}},
 	"an event twice": {events: func(events []Event) ([]Event, bool) {
@@ -210,7 +210,7 @@ func altered(alter func(*metav1.Status)) func(error) error {
 	}
 }
 
-// Two servers that are the same do not differ, and one altered answer makes a difference.
+// Two equal servers have no differences, and one altered result is a difference.
 func TestLies(t *testing.T) {
 	const sequences = 120
 	ours, generator := newOurs(t), Generator{Kinds: catalog, Namespaces: namespaces}
@@ -225,7 +225,7 @@ func TestLies(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range Compare(truth, again, nil) {
-			t.Errorf("seed %d: operation %d, %s: the same server differs from itself: %s", seed, d.Step+1, d.operation, d)
+			t.Errorf("seed %d: operation %d, %s: a server differs from itself: %s", seed, d.Step+1, d.operation, d)
 		}
 	}
 	for name, lie := range lies {
@@ -245,12 +245,12 @@ func TestLies(t *testing.T) {
 				if liar.lied {
 					told++
 					if found := Compare(truth, lies, nil); len(found) == 0 {
-						t.Errorf("seed %d: the comparison finds nothing", seed)
+						t.Errorf("seed %d: the comparison found nothing", seed)
 					}
 				}
 			}
 			if told == 0 {
-				t.Error("nothing to lie about")
+				t.Error("no result to alter")
 			}
 		})
 	}

@@ -2,7 +2,7 @@
 
 package fidelity
 
-// metadataChanges are changes that a server takes for objects of all kinds.
+// metadataChanges are changes that a server accepts for objects of all kinds.
 var metadataChanges = []Edit{
 	Set("metadata/labels/app", "x"),
 	Set("metadata/labels/app", "x"),
@@ -22,7 +22,7 @@ var metadataChanges = []Edit{
 	Set("metadata/ownerReferences", []any{}),
 }
 
-// finalizerChanges hold objects up, and let them go.
+// finalizerChanges add and remove finalizers.
 var finalizerChanges = []Edit{
 	Set("metadata/finalizers", []any{"example.com/one"}),
 	Set("metadata/finalizers", []any{"example.com/one"}),
@@ -36,7 +36,7 @@ var finalizerChanges = []Edit{
 	Remove("metadata/finalizers"),
 }
 
-// metadataFaults are changes that a server refuses for objects of all kinds.
+// metadataFaults are changes that a server rejects for objects of all kinds.
 var metadataFaults = []Edit{
 	Set("metadata/name", "Not_A_Name"),
 	Set("metadata/labels", Object{"not a key": "x"}),
@@ -50,7 +50,7 @@ var metadataFaults = []Edit{
 	Set("metadata/ownerReferences", []any{Object{"apiVersion": "v1", "kind": "Event", "name": "one", "uid": "u"}}),
 }
 
-// identityFaults are changes of what an object is known by.
+// identityFaults are changes of immutable metadata.
 var identityFaults = []Edit{
 	Set("metadata/uid", "00000000-0000-0000-0000-00000000dead"),
 	Remove("metadata/uid"),

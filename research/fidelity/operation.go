@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Verb is what an operation does.
+// Verb is the verb of an operation.
 type Verb string
 
-// The verbs, as a client has them.
+// The verbs of a client.
 const (
 	Create      Verb = "create"
 	Get         Verb = "get"
@@ -22,7 +22,7 @@ const (
 	DeleteAllOf Verb = "deleteAllOf"
 )
 
-// Form is the Go type that an object is given as.
+// Form is the form of an object in a call.
 type Form string
 
 // The forms. A kind without a Go type is unstructured where a sequence says typed.
@@ -32,10 +32,10 @@ const (
 	Metadata     Form = "metadata"
 )
 
-// Base is what an operation starts from.
+// Base is the starting point of an operation.
 type Base string
 
-// The bases. Where the object was never seen it is Blank instead.
+// The bases. If the object was never seen, the base is Blank.
 const (
 	Blank Base = ""           // the content of the kind
 	Last  Base = "last seen"  // what the last response showed
@@ -43,7 +43,7 @@ const (
 	Live  Base = "live"       // what a get shows now
 )
 
-// Token is a string in an edit that stands for something which the sequence has seen of the object.
+// Token is a string in an edit that is replaced by a value that the sequence has seen of the object.
 type Token string
 
 // The tokens.
@@ -59,7 +59,7 @@ const (
 // Nowhere is a namespace that does not exist.
 const Nowhere = "nowhere"
 
-// PatchTypes of operations.
+// PatchTypes are the types of patches of operations.
 const (
 	JSONPatch      = "json"
 	MergePatch     = "merge"
@@ -67,8 +67,7 @@ const (
 	ApplyPatch     = "apply" // by Patch rather than by Apply
 )
 
-// An Operation is one call of a client. It is data, so that a sequence can be printed, made shorter and run again on
-// another server.
+// An Operation is a call of a client. It is data, so that a sequence can be printed, shrunk and run on another server.
 type Operation struct {
 	Verb        Verb
 	Kind        *Kind
@@ -95,7 +94,7 @@ type Operation struct {
 	Limit          int64
 }
 
-// String describes an operation in a line.
+// String describes an operation in one line.
 func (o Operation) String() string {
 	var b strings.Builder
 	b.WriteString(string(o.Verb))
@@ -138,10 +137,10 @@ func (o Operation) String() string {
 	return b.String()
 }
 
-// A Sequence is run from a namespace without objects.
+// A Sequence starts in an empty namespace.
 type Sequence []Operation
 
-// Kinds returns the kinds of the operations, each once, by first use.
+// Kinds returns the kinds of the operations without duplicates, by first use.
 func (s Sequence) Kinds() []*Kind {
 	var kinds []*Kind
 	seen := map[*Kind]bool{}

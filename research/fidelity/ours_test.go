@@ -18,7 +18,7 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// ours makes in-memory servers, one for each sequence.
+// ours creates in-memory servers, one for each sequence.
 type ours struct {
 	registry *kinds.Registry
 	applier  *apply.Applier
@@ -45,7 +45,7 @@ func (o *ours) start(ctx context.Context, namespace string) Server {
 	return server
 }
 
-// startServer is start with what is behind the client.
+// startServer is start that also returns the server.
 func (o *ours) startServer(ctx context.Context, namespace string) (Server, *memapi.Server) {
 	s := memapi.New(memapi.Options{Registry: o.registry, Applier: o.applier, Seed: o.seeds.Add(1)})
 	server := Server{Client: s.Client(manager), Watches: o.watches}
@@ -59,7 +59,7 @@ func (o *ours) startServer(ctx context.Context, namespace string) (Server, *mema
 		if err != nil {
 			return nil, err
 		}
-		watcher.Stop() // what has happened can still be read
+		watcher.Stop() // past events can still be read
 		for event := range watcher.ResultChan() {
 			object := event.Object.(*unstructured.Unstructured)
 			if object.GetNamespace() == namespace || kind.ClusterScoped &&

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pinned are sequences in which our server once differed from a real one.
+// pinned are sequences for which our server once differed from a real one.
 var pinned = map[string]Sequence{
 	"an update takes an empty status away from who applied it": {
 		{Verb: Create, Kind: gadgets, Name: "a"},
@@ -78,7 +78,7 @@ var pinned = map[string]Sequence{
 			Edits: []Edit{Set("spec/ipFamilyPolicy", "PreferDualStack")},
 		},
 	},
-	"a dry run shows node ports that nobody gets": {
+	"a dry run shows node ports that are not allocated": {
 		{Verb: Create, Kind: services, Name: "a"},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "LoadBalancer")}, DryRun: true},
 		{Verb: Update, Kind: services, Name: "a", Base: Last, Edits: []Edit{Set("spec/type", "LoadBalancer")}},
@@ -285,7 +285,7 @@ var claimTemplates = Set("spec/volumeClaimTemplates", []any{Object{"metadata": O
 	"accessModes": []any{"ReadWriteOnce"}, "resources": Object{"requests": Object{"storage": "1Gi"}},
 }}})
 
-// What was mended stays so.
+// Fixed differences stay fixed.
 func TestPinned(t *testing.T) {
 	real, ours := newRealServer(t), newOurs(t)
 	for name, sequence := range pinned {

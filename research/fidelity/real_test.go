@@ -41,7 +41,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// realServer is a kube-apiserver without controllers: what happens there is what sequences do.
+// realServer is a kube-apiserver without controllers: only sequences change its objects.
 type realServer struct {
 	Server
 	testing.TB
@@ -91,7 +91,7 @@ func (s *realServer) newNamespace(ctx context.Context) (string, error) {
 	return name, s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// run runs a sequence in a namespace of its own, again if that took so long that times mean nothing.
+// run runs a sequence in a new namespace, and repeats it if it took so long that its times are meaningless.
 func (s *realServer) run(ctx context.Context, sequence Sequence) (*Transcript, error) {
 	for {
 		namespace, err := s.newNamespace(ctx)
@@ -112,12 +112,12 @@ func (s *realServer) run(ctx context.Context, sequence Sequence) (*Transcript, e
 	}
 }
 
-// runAgain runs a sequence once more, in another namespace.
+// runAgain runs a sequence again, in another namespace.
 func (s *realServer) runAgain(ctx context.Context, _ string, sequence Sequence) (*Transcript, error) {
 	return s.run(ctx, sequence)
 }
 
-// sweep removes what would keep a server from taking more: ports and objects that are listed together.
+// sweep deletes objects that would exhaust a server: ports, and objects that are listed together.
 func (s *realServer) sweep(ctx context.Context, sequence Sequence, namespace string) error {
 	r := run{transcript: &Transcript{Namespace: namespace}}
 	for _, kind := range sequence.Kinds() {
@@ -144,7 +144,7 @@ func (s *realServer) sweep(ctx context.Context, sequence Sequence, namespace str
 	return nil
 }
 
-// history is what a watch of all objects of a kind has shown.
+// history has the events of a watch of all objects of a kind.
 type history struct {
 	kind     *Kind
 	scope    string                     // what the names of sequences start with
@@ -185,7 +185,7 @@ func (s *realServer) watch(kind *Kind) *history {
 		for event := range watcher.ResultChan() {
 			h.add(event)
 		}
-		h.fail(fmt.Errorf("the watch of %s has ended", kind.Kind))
+		h.fail(fmt.Errorf("the watch of %s ended", kind.Kind))
 	}()
 	return h
 }
@@ -202,7 +202,7 @@ func (h *history) add(event watch.Event) {
 	if event.Type != watch.Bookmark {
 		scope := object.GetNamespace()
 		if h.kind.ClusterScoped {
-			// Names start with that of the sequence, which has a dash less than the first of them.
+			// Names start with the name of the sequence, which has one dash fewer than the first name.
 			name := strings.SplitN(object.GetName(), "-", strings.Count(h.scope, "-")+3)
 			scope = strings.Join(name[:min(len(name), strings.Count(h.scope, "-")+2)], "-")
 		}
@@ -221,7 +221,7 @@ func (h *history) fail(err error) {
 	}
 }
 
-// events waits until a watch has shown all that was written so far, which it has when it shows what is written now.
+// events waits until a watch has shown all previous writes: it makes a write and waits for its event.
 func (s *realServer) events(ctx context.Context, kind *Kind, namespace string) ([]Event, error) {
 	h := s.watches[kind.GroupVersionKind]
 	sentinel := h.sentinel.DeepCopy()

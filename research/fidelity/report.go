@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// width is how much of a value a report shows.
+// width is the maximum length of a value in a report.
 const width = 1000
 
-// String says how many sequences diverged, and by which findings.
+// String returns the number of diverging sequences, and the findings.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(
@@ -23,7 +23,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// String shows the sequence of a finding with what both sides returned.
+// String returns the sequence of a finding with both results.
 func (f *Finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d sequences, for example seed %d\n", f.Count, f.Seed)
@@ -58,7 +58,7 @@ func (f *Finding) String() string {
 	return b.String()
 }
 
-// outcome tells in a word how an operation ended.
+// outcome returns the result of an operation in one word.
 func outcome(t *Transcript, i int) string {
 	c := newCanonical(t)
 	answers := t.Steps[i].Answers

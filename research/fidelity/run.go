@@ -16,26 +16,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Server is what sequences run on.
+// A Server runs sequences.
 type Server struct {
 	Client client.WithWatch
 
-	// Events returns what happened to the objects of a kind in a namespace, or of names that start with the namespace's.
-	// All writes that returned are in it.
+	// Events returns the events of the objects of a kind in a namespace, or of objects whose names start with the
+	// namespace. It includes all completed writes.
 	Events func(ctx context.Context, kind *Kind, namespace string) ([]Event, error)
 
-	// Settle, if it is set, waits after each operation until what follows from it has happened.
+	// Settle waits after each operation until its consequences have happened. Optional.
 	Settle func(ctx context.Context, namespace string, operation int) error
 
-	// Watches are open while a sequence runs. None is what most runs do with: Events shows the same.
+	// Watches are open while a sequence runs. Most runs need none, because Events returns the same.
 	Watches []Watch
 }
 
-// SequenceLabel is on cluster-scoped objects, with the namespace of the sequence: to list no others.
+// SequenceLabel is on cluster-scoped objects, with the namespace of the sequence, so that lists can exclude others.
 const SequenceLabel = "fidelity"
 
-// Run runs a sequence in a namespace, which is there and empty. What the server refuses is in the transcript; an error
-// is about not reaching it.
+// Run runs a sequence in an existing, empty namespace. Errors of the server are in the transcript; Run returns an error
+// if it cannot reach the server.
 func (s Server) Run(ctx context.Context, namespace string, sequence Sequence) (*Transcript, error) {
 	r := &run{
 		Server: s, ctx: ctx, seen: map[string][]Object{}, generated: map[*Kind][]string{},
@@ -96,7 +96,7 @@ func (s Server) Run(ctx context.Context, namespace string, sequence Sequence) (*
 	return r.transcript, r.endAll(watches)
 }
 
-// run is a sequence while it runs.
+// run is a running sequence.
 type run struct {
 	Server
 	ctx        context.Context
@@ -106,7 +106,7 @@ type run struct {
 	answers    []Answer
 }
 
-// lost returns an error if the last answers are not a server's.
+// lost returns an error if the last results are not from a server.
 func (r *run) lost() error {
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (r *run) lost() error {
 	return nil
 }
 
-// name returns what an operation calls its object on this server.
+// name returns the name of the operation's object on this server.
 func (r *run) name(o Operation) string {
 	if o.Name == string(TokenNamespace) {
 		return r.transcript.Namespace
@@ -140,7 +140,7 @@ func (r *run) name(o Operation) string {
 	return r.own(o, o.Name)
 }
 
-// own returns a name that no other sequence uses.
+// own returns a unique name for the sequence.
 func (r *run) own(o Operation, name string) string {
 	if o.Kind.ClusterScoped && name != "" {
 		return r.transcript.Namespace + "-" + name
@@ -158,7 +158,7 @@ func (r *run) namespace(o Operation) string {
 	return r.transcript.Namespace
 }
 
-// scope is what keeps a list to the objects of a sequence.
+// scope limits a list to the objects of a sequence.
 func (r *run) scope(kind *Kind) []client.ListOption {
 	if kind.ClusterScoped {
 		return []client.ListOption{client.MatchingLabels{SequenceLabel: r.transcript.Namespace}}
@@ -168,7 +168,7 @@ func (r *run) scope(kind *Kind) []client.ListOption {
 
 func (r *run) key(o Operation) string { return o.Kind.Kind + "/" + r.namespace(o) + "/" + r.name(o) }
 
-// remember notes an object that a server returned.
+// remember records an object that a server returned.
 func (r *run) remember(o Operation, object Object) {
 	name, _, _ := unstructured.NestedString(object, "metadata", "name")
 	if o.Verb == Create && o.Name == "" {
@@ -178,7 +178,7 @@ func (r *run) remember(o Operation, object Object) {
 	r.seen[key] = append(r.seen[key], runtime.DeepCopyJSON(object))
 }
 
-// base returns what an operation starts from, and reads it if it has to.
+// base returns the base of an operation, and reads it if necessary.
 func (r *run) base(o Operation) Object {
 	seen := r.seen[r.key(o)]
 	switch o.Base {
@@ -223,7 +223,7 @@ func (r *run) base(o Operation) Object {
 	return content
 }
 
-// resolve returns a value with what its tokens stand for.
+// resolve replaces tokens in a value.
 func (r *run) resolve(o Operation, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -278,14 +278,14 @@ func (r *run) edits(o Operation, edits []Edit) []Edit {
 	for _, e := range edits {
 		value := r.resolve(o, e.Value)
 		if name, ok := value.(string); ok && e.Path == "metadata/name" && !strings.HasPrefix(name, r.transcript.Namespace) {
-			value = r.own(o, name) // valid for some kinds, whatever it is
+			value = r.own(o, name) // a value that is valid for some kinds
 		}
 		resolved = append(resolved, Edit{Path: e.Path, Value: value})
 	}
 	return resolved
 }
 
-// answer notes what a call returned.
+// answer records the result of a call.
 func (r *run) answer(o Operation, object runtime.Object, err error) {
 	a := Answer{Call: o.String(), Failure: failure(err), Object: content(object)}
 	r.answers = append(r.answers, a)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// shrink returns the shortest and simplest sequence it finds that still fails, starting from one that does.
+// shrink returns the shortest and simplest failing sequence that it finds, starting with a failing one.
 func shrink(sequence Sequence, fails func(Sequence) bool) Sequence {
 	for size := len(sequence) / 2; size > 0; {
 		shorter := false
@@ -38,7 +38,7 @@ func shrink(sequence Sequence, fails func(Sequence) bool) Sequence {
 	return sequence
 }
 
-// simplified returns operations that are a little simpler.
+// simplified returns slightly simpler versions of operations.
 func simplified(o Operation) (simpler []Operation) {
 	try := func(change func(*Operation)) {
 		changed := o

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A Transcript is all that a server showed while a sequence ran.
+// A Transcript contains all results of a sequence on a server.
 type Transcript struct {
 	Namespace string
 	Start     time.Time
@@ -24,17 +24,17 @@ type Transcript struct {
 	Watched   []Watched
 }
 
-// A Step is an operation and what it returned.
+// A Step is an operation and its results.
 type Step struct {
 	Operation
-	// Answers are of the calls that it took: what its base was read with comes first; a list has one for each page.
+	// Answers are the results of its calls: the read of its base comes first; a list has one for each page.
 	Answers []Answer
 }
 
 // Object is the JSON form of an object.
 type Object = map[string]any
 
-// An Answer is what a call returned.
+// An Answer is the result of a call.
 type Answer struct {
 	Call    string
 	Object  Object // that was passed, as it is after the call; of a list what it has besides items
@@ -56,20 +56,20 @@ func failure(err error) *Failure {
 	f := &Failure{Type: fmt.Sprintf("%T", err), Text: err.Error()}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		f.Status = mustJSON(status.ErrStatus)
-		// There or not by the encoding of the response.
+		// Depends on the encoding of the response.
 		delete(f.Status, "kind")
 		delete(f.Status, "apiVersion")
 	}
 	return f
 }
 
-// An Event is one of a watch.
+// An Event is an event of a watch.
 type Event struct {
 	Type   watch.EventType
 	Object Object
 }
 
-// Watched is what a watch has shown.
+// Watched has the events of a watch.
 type Watched struct {
 	Watch  string
 	Kind   schema.GroupVersionKind

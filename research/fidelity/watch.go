@@ -21,8 +21,8 @@ type Watch struct {
 	Labels string // a selector that either objects with app=x match, or those with app=y
 }
 
-// ends are objects that are created after a sequence, by the value of their label app. A watch has ended when it shows
-// the one it selects.
+// ends are objects that are created after a sequence, by the value of their label app. A watch ends when it shows the
+// one that it selects.
 var ends = []string{"x", "y"}
 
 func (w Watch) end() string {
@@ -35,10 +35,10 @@ func (w Watch) end() string {
 			return app
 		}
 	}
-	panic("nothing ends a watch with labels " + w.Labels)
+	panic("no object ends a watch with labels " + w.Labels)
 }
 
-// watched is a watch while a sequence runs.
+// watched is the watch of a running sequence.
 type watched struct {
 	Watch
 	kind *Kind
@@ -47,8 +47,8 @@ type watched struct {
 
 func (w watched) String() string { return fmt.Sprintf("%s %s %q", w.kind.Kind, w.Form, w.Labels) }
 
-// watchAll starts the watches of a server for the kinds of a sequence. Those without a namespace are left out: others
-// change them, too.
+// watchAll starts the watches of a server for the kinds of a sequence. It skips cluster-scoped kinds, because other
+// sequences change them, too.
 func (r *run) watchAll(kinds []*Kind, version string) (started []watched, err error) {
 	for _, kind := range kinds {
 		if kind.ClusterScoped {
@@ -67,7 +67,7 @@ func (r *run) watchAll(kinds []*Kind, version string) (started []watched, err er
 	return started, nil
 }
 
-// endAll ends watches and notes what they have shown.
+// endAll ends watches and records their events.
 func (r *run) endAll(started []watched) error {
 	ended := map[schema.GroupVersionKind]bool{}
 	for _, w := range started {
@@ -94,7 +94,7 @@ func (r *run) endAll(started []watched) error {
 	return nil
 }
 
-// read returns the events of a watch up to its end.
+// read returns the events of a watch until its end.
 func (r *run) read(w watched) (events []Event, err error) {
 	for {
 		select {
@@ -113,7 +113,7 @@ func (r *run) read(w watched) (events []Event, err error) {
 	}
 }
 
-// version returns the version of what is there now.
+// version returns the current version.
 func (r *run) version() (string, error) {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
