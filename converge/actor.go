@@ -14,38 +14,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Actor is another controller, for example the one of deployments. It sees what the API server has and its requests do
-// not fail, but it can be late.
+// Actor is another controller, for example that of Deployments. It sees what the API server has. Its requests do not
+// fail, but they can be late.
 type Actor struct {
-	// Name is for people. Required.
+	// Name is the name in timelines. Required.
 	Name string
-	// For is the kind of the objects that the actor acts on. Required.
+	// For has the kind of the objects that the actor acts on. Required.
 	For client.Object
-	// Act is called with an object, some time after it has changed and as long as it exists, also while it is being
-	// deleted, and also after a change that Act has made. What it has nothing to do about, it leaves alone. An error
-	// without faults fails the scenario. Required.
+	// Act is called with an object some time after each change of it, also after a change by Act itself, and while the
+	// object is being deleted. It must ignore objects that need no action. An error without faults fails the scenario.
+	// Required.
 	Act func(ctx context.Context, c client.Client, obj client.Object) error
 
-	// collector is true for the garbage collector.
+	// collector is set for the garbage collector.
 	collector bool
-	// restores is true for one that has replicas be ready again after they were not.
+	// restores is set for an actor that makes an unavailable workload available again.
 	restores bool
 }
 
-// Progress is what becomes of a workload.
+// Progress is the result of a workload.
 type Progress int
 
 const (
-	// BecomeReady has all replicas ready, and jobs complete.
+	// BecomeReady makes all replicas ready, and completes jobs.
 	BecomeReady Progress = iota
-	// Fail has no replica ready, and jobs fail.
+	// Fail makes no replica ready, and fails jobs.
 	Fail
 )
 
-// GC is the garbage collector, which is always there. Naming it does no harm.
+// GC is the garbage collector, which always runs. Listing it has no effect.
 func GC() Actor { return Actor{collector: true} }
 
-// actorOn returns an actor that gets objects of a type.
+// actorOn returns an actor for objects of a type.
 func actorOn[T client.Object](name string, kind T, act func(ctx context.Context, c client.Client, obj T) error) Actor {
 	return Actor{Name: name, For: kind, Act: func(ctx context.Context, c client.Client, obj client.Object) error {
 		typed, ok := obj.(T)
@@ -56,7 +56,7 @@ func actorOn[T client.Object](name string, kind T, act func(ctx context.Context,
 	}}
 }
 
-// Deployments is an actor that has deployments make progress: all at once, without replica sets and pods.
+// Deployments is an actor that makes the progress of Deployments at once, without ReplicaSets and Pods.
 func Deployments(progress Progress) Actor {
 	a := actorOn("deployments", &appsv1.Deployment{}, func(
 		ctx context.Context, c client.Client, obj *appsv1.Deployment,
@@ -87,7 +87,7 @@ func Deployments(progress Progress) Actor {
 	return a
 }
 
-// StatefulSets is an actor that has stateful sets make progress: all at once, without pods.
+// StatefulSets is an actor that makes the progress of StatefulSets at once, without Pods.
 func StatefulSets(progress Progress) Actor {
 	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(
 		ctx context.Context, c client.Client, obj *appsv1.StatefulSet,
@@ -107,7 +107,7 @@ func StatefulSets(progress Progress) Actor {
 	return a
 }
 
-// Jobs is an actor that has jobs make progress: all at once, without pods.
+// Jobs is an actor that makes the progress of Jobs at once, without Pods.
 func Jobs(progress Progress) Actor {
 	return actorOn("jobs", &batchv1.Job{}, func(ctx context.Context, c client.Client, obj *batchv1.Job) error {
 		if len(obj.Status.Conditions) > 0 || obj.Spec.Suspend != nil && *obj.Spec.Suspend {
@@ -115,7 +115,7 @@ func Jobs(progress Progress) Actor {
 		}
 		now := metav1.Now()
 		obj.Status.StartTime = &now
-		// Each end has a condition that announces it.
+		// The API server requires a condition before each final one.
 		ends, reason := []batchv1.JobConditionType{
 			batchv1.JobSuccessCriteriaMet, batchv1.JobComplete,
 		}, batchv1.JobReasonCompletionsReached
@@ -137,7 +137,7 @@ func Jobs(progress Progress) Actor {
 	})
 }
 
-// count is the number of replicas, or completions, which is 1 if nothing is said.
+// count returns the number of replicas or completions. The default is 1.
 func count(n *int32) int32 {
 	if n == nil {
 		return 1
@@ -152,7 +152,7 @@ func readyOf(replicas int32, progress Progress) int32 {
 	return replicas
 }
 
-// ended is true for jobs and pods that have come to their end.
+// ended reports whether a Job or a Pod has finished.
 func ended(obj client.Object) bool {
 	switch obj := obj.(type) {
 	case *batchv1.Job:
@@ -167,7 +167,7 @@ func ended(obj client.Object) bool {
 	return false
 }
 
-// hasStatus is true if there is anything in the status of an object.
+// hasStatus reports whether an object has a status that is not empty.
 func hasStatus(obj client.Object) bool {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

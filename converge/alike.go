@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// alike is true for states that are the same, apart from versions, UIDs and times. It is quick, because most states
-// are: what it does not find to be alike is looked at field by field.
+// alike reports whether two states are equal, except for versions, UIDs and times. It is fast, because most states are
+// equal: the others are compared field by field.
 func alike(a, b *snapshot) bool {
 	if !slices.Equal(a.kinds, b.kinds) || !maps.Equal(a.cloud, b.cloud) {
 		return false
@@ -105,8 +105,8 @@ func sameMetadata(a, b *metav1.ObjectMeta) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) &&
 		sameAnnotations(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		// UIDs are given by name and number, so that they are the same unless something was created anew; then a closer look
-		// is due.
+		// UIDs depend on names and numbers, so that they are equal unless an object was recreated. Then the states are
+		// compared field by field.
 		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, func(x, y metav1.OwnerReference) bool {
 			return same(reflect.ValueOf(x), reflect.ValueOf(y))
 		})

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// tenCalls makes three config maps and a service for a secret, with ten calls, and looks after them with six.
+// tenCalls creates three ConfigMaps and a Service for a Secret with ten calls, and checks them with six.
 type tenCalls struct{ client.Client }
 
 func (r *tenCalls) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -47,7 +47,7 @@ func (r *tenCalls) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, r.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(secret.Namespace))
 }
 
-// tenCallsScenarios are of a reconciler that is called directly, and by a controller.
+// tenCallsScenarios are those of a reconciler that is called directly, and by a controller.
 func tenCallsScenarios() map[string]Scenario {
 	s := Scenario{Scheme: scheme.Scheme, For: &corev1.Secret{}, Given: []client.Object{newSecret("a")}}
 	direct, controller := s, s
@@ -61,8 +61,8 @@ func tenCallsScenarios() map[string]Scenario {
 	return map[string]Scenario{"direct": direct, "controller": controller}
 }
 
-// BenchmarkSchedule makes runs with one fault, another one each time. Its reconciler makes ten calls when there is
-// nothing yet.
+// BenchmarkSchedule executes schedules of one fault, another one each time. The reconciler makes ten calls if nothing
+// exists yet.
 func BenchmarkSchedule(b *testing.B) {
 	for name, s := range tenCallsScenarios() {
 		b.Run(name, func(b *testing.B) {
@@ -102,7 +102,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has taken so far, of all processors together. Others may keep them busy meanwhile.
+// processorTime is the processor time of the process. Other processes may keep the processors busy meanwhile.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
@@ -111,7 +111,7 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// inTest has a benchmark do something that needs a test.
+// inTest calls a function that needs a test from a benchmark.
 func inTest(b *testing.B, do func(t *testing.T)) {
 	all := func(string, string) (bool, error) { return true, nil }
 	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: do}}) {

@@ -45,8 +45,7 @@ func (c *processCache) IndexField(
 	return nil
 }
 
-// GetInformer returns the informer of a kind. It is a call, so that the order in which informers come into being is
-// always the same.
+// GetInformer returns the informer of a kind. It is a call, so that informers are always created in the same order.
 func (c *processCache) GetInformer(
 	ctx context.Context, obj client.Object, _ ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -57,7 +56,8 @@ func (c *processCache) GetInformer(
 	return c.informer(ctx, gvk, formOf(gvk, obj))
 }
 
-// formOf returns what makes of a stored object one of the form that is watched: typed, untyped, or only its metadata.
+// formOf returns a function that converts a stored object to the form that is watched: typed, unstructured, or only its
+// metadata.
 func formOf(gvk schema.GroupVersionKind, obj client.Object) func(client.Object) client.Object {
 	switch obj.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -105,29 +105,29 @@ func (c *processCache) informer(
 // RemoveInformer does nothing.
 func (c *processCache) RemoveInformer(context.Context, client.Object) error { return nil }
 
-// WaitForCacheSync returns true: a cache has synced as soon as it is there.
+// WaitForCacheSync returns true: a cache is synced when it is created.
 func (c *processCache) WaitForCacheSync(context.Context) bool { return true }
 
-// Start waits.
+// Start waits until the context ends.
 func (c *processCache) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// processInformer is what those who watch a kind get.
+// processInformer is the informer that handlers are added to.
 type processInformer struct {
 	process  *process
 	informer *informer
 	form     func(client.Object) client.Object
 }
 
-// SeenUpTo returns the version that the cache has seen everything up to.
+// SeenUpTo returns the version up to which the cache has all changes.
 func (i *processInformer) SeenUpTo() string {
 	return strconv.FormatInt(i.process.seenUpTo(i.informer), 10)
 }
 
-// seenUpTo is the version up to which a cache has everything: bookmarks tell that nothing has happened since its last
-// event.
+// seenUpTo returns the version up to which a cache has all changes. Bookmarks report that nothing has changed since its
+// last event.
 func (p *process) seenUpTo(i *informer) int64 {
 	if len(i.coming) == 0 && i.held == nil {
 		return p.run.world.server.Version()
@@ -135,7 +135,7 @@ func (p *process) seenUpTo(i *informer) int64 {
 	return i.position
 }
 
-// AddEventHandler adds a handler, which is told of what there is first.
+// AddEventHandler adds a handler, which receives the existing objects first.
 func (i *processInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (
 	toolscache.ResourceEventHandlerRegistration, error,
 ) {
@@ -169,7 +169,7 @@ func (i *processInformer) RemoveEventHandler(handle toolscache.ResourceEventHand
 	return nil
 }
 
-// AddIndexers fails: IndexField is what adds indexes.
+// AddIndexers returns an error: indexes are added with IndexField.
 func (i *processInformer) AddIndexers(toolscache.Indexers) error {
 	return fmt.Errorf("indexers of %s: not supported, use IndexField", i.informer.kind.Kind)
 }
@@ -177,26 +177,26 @@ func (i *processInformer) AddIndexers(toolscache.Indexers) error {
 // HasSynced returns true.
 func (i *processInformer) HasSynced() bool { return true }
 
-// HasSyncedChecker returns what is done already.
+// HasSyncedChecker returns a checker that is done.
 func (i *processInformer) HasSyncedChecker() toolscache.DoneChecker {
 	r := &registration{synced: make(chan struct{})}
 	close(r.synced)
 	return r
 }
 
-// IsStopped is true after the end of the process.
+// IsStopped reports whether the process has ended.
 func (i *processInformer) IsStopped() bool { return i.process.dead.Load() }
 
 // registration is a handler of an informer.
 type registration struct {
 	handler toolscache.ResourceEventHandler
-	// form is nil for those who watch typed objects.
+	// form is nil for handlers of typed objects.
 	form   func(client.Object) client.Object
 	synced chan struct{}
 	once   sync.Once
 }
 
-// HasSynced is true once the handler knows what there was when it came.
+// HasSynced reports whether the handler has received the objects that existed when it was added.
 func (r *registration) HasSynced() bool {
 	select {
 	case <-r.synced:
@@ -206,16 +206,16 @@ func (r *registration) HasSynced() bool {
 	}
 }
 
-// HasSyncedChecker is HasSynced to wait for.
+// HasSyncedChecker returns a checker for HasSynced.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return r }
 
-// Name is for logs.
+// Name returns a name for logs.
 func (r *registration) Name() string { return "converge" }
 
-// Done is closed once the handler knows what there was when it came.
+// Done is closed when HasSynced becomes true.
 func (r *registration) Done() <-chan struct{} { return r.synced }
 
-// tell has the handler know of a change.
+// tell calls the handler with a change.
 func (r *registration) tell(i *informer, c change) {
 	object := func(obj client.Object) client.Object {
 		if r.form != nil {
@@ -237,7 +237,7 @@ func (r *registration) tell(i *informer, c change) {
 	}
 }
 
-// join has handlers that are new know of what there is.
+// join calls new handlers with the existing objects, and reports whether there were any.
 func (r *run) join() bool {
 	for _, i := range r.process.informers {
 		if len(i.joining) == 0 || r.process.delivering {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mostChanges is how many changed fields a line of a timeline tells.
+// mostChanges limits the changed fields in a line of a timeline.
 const mostChanges = 2
 
-// changeOf tells what a write has changed, as far as a line has room for.
+// changeOf describes what a write has changed, as far as a line has room for.
 func (w *world) changeOf(c *call) string {
 	for _, e := range slices.Backward(w.server.Events(w.forwarded)) {
 		if e.Kind != c.gvk || e.Type != watch.Modified || e.Key != client.ObjectKeyFromObject(c.obj) {
@@ -28,7 +28,7 @@ func (w *world) changeOf(c *call) string {
 			}
 			value := after[path]
 			if e.Kind.Kind == "Secret" && strings.HasPrefix(path, "data") {
-				value = "…" // logs are read by many
+				value = "…" // logs must not contain secrets
 			}
 			changes = append(changes, path+" "+value)
 		}

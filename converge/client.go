@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// processClient is the client of a process: that of a manager, but each call is a point where something can go wrong.
+// processClient is the client of a process: that of a manager, whose calls are injection points.
 type processClient struct {
 	client.Client
 
 	process *process
-	// live is true for one that reads from the API server.
+	// live is set for a client that reads from the API server.
 	live bool
 }
 
@@ -35,11 +35,11 @@ func (c *processClient) kindOf(obj runtime.Object) (schema.GroupVersionKind, err
 	return gvk, err
 }
 
-// served is the context of a call that is being served, which happens also after the end of its process if it is to
-// land late.
+// served is the context of a call that is being served. A write that takes effect late is served after the end of its
+// process.
 func served(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
-// cached is true for what is read from a cache.
+// cached reports whether an object is read from a cache.
 func (c *processClient) cached(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	_, untyped := obj.(runtime.Unstructured)
 	return !c.live && !untyped && !c.process.run.plan.uncached[gvk]
@@ -159,7 +159,7 @@ func (c *processClient) Apply(
 		return err
 	}
 	return c.write(ctx, "apply", "", obj, func(written client.Object) error {
-		if written != obj { // the answer gets lost
+		if written != obj { // the response is lost
 			return c.Client.Apply(
 				served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
 			)
@@ -183,7 +183,7 @@ func (c *processClient) SubResource(name string) client.SubResourceClient {
 	return &processSubResource{client: c, name: name, server: c.Client.SubResource(name)}
 }
 
-// processSubResource is the client of a sub resource.
+// processSubResource is the client of a subresource.
 type processSubResource struct {
 	client *processClient
 	name   string

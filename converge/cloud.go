@@ -12,24 +12,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrExists and ErrAbsent are what the calls of a Cloud fail with, besides injected faults.
+// ErrExists and ErrAbsent are returned by the calls of a [Cloud].
 var (
 	ErrExists = errors.New("exists already")
 	ErrAbsent = errors.New("does not exist")
 )
 
-// Cloud is a system outside of the cluster, for example one that has buckets. It has values by keys. Each call can
-// fail, with or without an effect, as calls of Env.Call do.
+// Cloud is a system outside of the cluster, for example one that has buckets. It stores values by keys. Each call can
+// fail, with or without an effect, as calls of [Env.Call] do.
 type Cloud struct{ process *process }
 
-// cloudState is what the system outside has.
+// cloudState is the state of the external system.
 type cloudState struct {
 	values map[string]string
-	// created is when what a key stands for came into being.
+	// created has the creation time of each key.
 	created map[string]time.Time
 	// version counts changes.
 	version int
-	// named counts the things that the system has named, by prefix.
+	// named counts the generated keys by prefix.
 	named map[string]int
 }
 
@@ -47,7 +47,7 @@ func (s *cloudState) set(key, value string) {
 	s.version++
 }
 
-// Create creates what a key stands for. It fails with ErrExists.
+// Create creates a value. It returns [ErrExists] if the key exists.
 func (c Cloud) Create(ctx context.Context, key, value string) error {
 	return c.call(ctx, "create", key, func(s *cloudState) error {
 		if _, ok := s.values[key]; ok {
@@ -58,8 +58,8 @@ func (c Cloud) Create(ctx context.Context, key, value string) error {
 	})
 }
 
-// CreateNamed creates something that the system names: the key begins with the prefix. Called twice, it creates two
-// things.
+// CreateNamed creates a value and returns its key, which the system generates from a prefix. Two calls create two
+// values.
 func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key string, err error) {
 	err = c.call(ctx, "create", prefix, func(s *cloudState) error {
 		if s.named == nil {
@@ -76,7 +76,7 @@ func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key strin
 	return key, nil
 }
 
-// Get returns what a key stands for. It fails with ErrAbsent.
+// Get returns a value. It returns [ErrAbsent] if the key does not exist.
 func (c Cloud) Get(ctx context.Context, key string) (value string, err error) {
 	err = c.read(ctx, "get", key, func(s *cloudState) error {
 		var ok bool
@@ -101,7 +101,7 @@ func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err erro
 	return keys, err
 }
 
-// Put changes or creates what a key stands for.
+// Put creates or replaces a value.
 func (c Cloud) Put(ctx context.Context, key, value string) error {
 	return c.call(ctx, "put", key, func(s *cloudState) error {
 		s.set(key, value)
@@ -109,7 +109,7 @@ func (c Cloud) Put(ctx context.Context, key, value string) error {
 	})
 }
 
-// Delete deletes what a key stands for. It fails with ErrAbsent.
+// Delete deletes a value. It returns [ErrAbsent] if the key does not exist.
 func (c Cloud) Delete(ctx context.Context, key string) error {
 	return c.call(ctx, "delete", key, func(s *cloudState) error {
 		if _, ok := s.values[key]; !ok {

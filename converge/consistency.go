@@ -18,7 +18,7 @@ func journalIn(ctx context.Context) *guard.Journal {
 	return journal
 }
 
-// guarded returns a client that notes what is written, for a gate to wait for.
+// guarded returns a client that records what is written, for a gate to wait for.
 func (p *process) guarded(cached client.Client, live client.Reader, cache *processCache) client.Client {
 	p.guard = guard.NewCluster(cached, live, cache, journalIn)
 	plan := p.run.plan
@@ -32,8 +32,7 @@ func (p *process) guarded(cached client.Client, live client.Reader, cache *proce
 	return p.guard.Client()
 }
 
-// consistent returns a reconciler whose requests wait until caches have what they have written before, if that is what
-// is promised.
+// consistent returns a reconciler whose requests wait until the caches have their earlier writes, with [Gate].
 func (r *run) consistent(p *process, inner reconcile.Reconciler) reconcile.Reconciler {
 	if p.guard == nil || inner == nil {
 		return inner

@@ -20,41 +20,42 @@ import (
 // The flags of test binaries that import this package.
 var (
 	budgetFlag = flag.Duration(
-		"converge.budget", 0, "how long to look for failures of several faults; 0 is for a fixed number of schedules",
+		"converge.budget", 0, "time limit of the search for failures of several faults; 0 tries a fixed number of schedules",
 	)
 	pairsFlag  = flag.Bool("converge.pairs", false, "try all pairs of faults")
-	randomFlag = flag.Int("converge.random", 0, "how many random schedules to try")
+	randomFlag = flag.Int("converge.random", 0, "number of random schedules to try")
 	seedFlag   = flag.Uint64(
-		"converge.seed", 1, "seed of what is chosen by chance; schedules that are replayed have their own",
+		"converge.seed", 1, "seed of random choices; replayed schedules have their own",
 	)
 	replayFlag = flag.String("converge.replay", "", "a schedule to replay, as a failure prints it")
 	htmlFlag   = flag.String(
-		"converge.html", "", "an .html file for the page of a failure, or a directory with one for each test",
+		"converge.html", "", "an .html file for the page of a failure, or a directory for the pages of all tests",
 	)
 )
 
-// Options tell how much to try.
+// Options limit the search.
 type Options struct {
-	// Budget ends the search for failures of several faults. The default is no limit of time. Single faults are always
-	// tried, all of them.
+	// Budget limits the time of the search for failures of several faults. The default is no limit. All single faults are
+	// always tried.
 	Budget time.Duration
-	// Recoveries is how many second faults on the way back from a first one are tried at most; -1 is for all.
+	// Recoveries limits the number of second faults that are tried at points that only exist after a first one; -1 is no
+	// limit.
 	Recoveries int
-	// Pairs is how many pairs of faults are tried, chosen by chance; -1 is for all.
+	// Pairs limits the number of random pairs of faults that are tried; -1 tries all pairs.
 	Pairs int
-	// Requests has Recoveries and Pairs be fewer where runs are long, so that all runs for either make about so many
-	// requests. 0 is for no limit.
+	// Requests reduces Recoveries and Pairs where runs are long, so that all runs for either make about this number of
+	// requests. 0 is no limit.
 	Requests int
-	// Random is how many schedules of up to six faults are tried.
+	// Random is the number of random schedules of up to six faults that are tried.
 	Random int
-	// Seed is that of what is chosen by chance.
+	// Seed is the seed of random choices.
 	Seed uint64
 }
 
-// fewest is how many second faults and pairs are tried even if runs are long.
+// fewest is the least number of second faults and of pairs, even if runs are long.
 const fewest = 50
 
-// limit makes of Requests what it means for runs of some length.
+// limit applies Requests to runs of a length.
 func (o *Options) limit(length int) {
 	if o.Requests <= 0 {
 		return
@@ -68,9 +69,9 @@ func (o *Options) limit(length int) {
 	}
 }
 
-// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults on the way
-// back, and 1,000 pairs, or as many of these as make 20,000 requests, which takes about a second. With the race
-// detector, which makes runs ten times as long, it is a tenth of that.
+// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults, and 1,000
+// pairs, or as many of each as make 20,000 requests, which takes about a second. With the race detector, which makes
+// runs ten times slower, it is a tenth of that.
 func DefaultOptions() Options {
 	some, requests := 1000, 20_000
 	if raceDetector {
@@ -91,10 +92,10 @@ func DefaultOptions() Options {
 	return o
 }
 
-// Run proves that a reconciler converges: it tries every single fault at every point, and some combinations, and fails
-// the test with the timeline of the first failure, shrunk to the fewest faults. A failure is saved below
-// testdata/converge, and tried first next time. With the flag -converge.html it is also written as a page, see
-// [Failure.HTML].
+// Run proves that a reconciler converges. It tries each single fault at each injection point, and some combinations,
+// and fails the test with the timeline of the first failure, shrunk to the fewest faults. The failure is saved below
+// testdata/converge, and the next test run tries it first. With the flag -converge.html it is also written as a page,
+// see [Failure.HTML].
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
 	if *replayFlag != "" {
@@ -118,7 +119,7 @@ func Run(t *testing.T, s Scenario) {
 	t.Log(p.certificate(report))
 }
 
-// Check is Run that does not fail a test, for programs that want to know.
+// Check is [Run] that returns the report instead of failing the test.
 func Check(t *testing.T, s Scenario, o Options) (*Report, error) {
 	p, err := newPlan(s)
 	if err != nil {
@@ -133,7 +134,7 @@ func (p *plan) check(t *testing.T, o Options) *Report {
 	report := explore(t, p, o)
 	if report.Failure != nil {
 		p.shrink(t, report.Failure)
-		p.tell(t, report.Failure)
+		p.record(t, report.Failure)
 		report.Failure.tried = &report.Certificate
 	}
 	return report
@@ -150,7 +151,7 @@ func (p *plan) certificate(report *Report) string {
 	return strings.Join(append(lines, report.Certificate.LeftOut...), "\n")
 }
 
-// leftOut lists what was left out, and why.
+// leftOut lists what is left out, with the reasons.
 func (p *plan) leftOut() []string {
 	var lines []string
 	for _, oracle := range allOracles {
@@ -172,7 +173,7 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 	saved := ""
 	if len(f.schedule) > 0 {
 		if file, err := save(t, f); err != nil {
-			saved = fmt.Sprintf("the schedule cannot be saved: %v\n", err)
+			saved = fmt.Sprintf("cannot save the schedule: %v\n", err)
 		} else {
 			saved = "saved in " + file + "\n"
 		}
@@ -180,21 +181,21 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 	t.Errorf("%s%s%sreplay: %s", f, saved, page(t, f), f.command())
 }
 
-// command is what replays the failure.
+// command returns the command that replays the failure.
 func (f *Failure) command() string {
 	return fmt.Sprintf(
 		"go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(regexp.QuoteMeta(f.test), "/", "$/^"), f.Replay,
 	)
 }
 
-// folder is where the schedules of a test are saved.
-func folder(t *testing.T) string {
+// directory returns the directory of the saved schedules of a test.
+func directory(t *testing.T) string {
 	return filepath.Join("testdata", "converge", filepath.FromSlash(t.Name()))
 }
 
 func save(t *testing.T, f *Failure) (string, error) {
 	sum := sha256.Sum256([]byte(f.Replay))
-	file := filepath.Join(folder(t), hex.EncodeToString(sum[:6])+".sched")
+	file := filepath.Join(directory(t), hex.EncodeToString(sum[:6])+".sched")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", err
 	}
@@ -206,17 +207,17 @@ func firstLine(s string) string {
 	return first
 }
 
-// replaySaved tries what has failed before.
+// replaySaved tries the schedules that have failed before.
 func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
-	// Not with a pattern, because names of tests may look like one.
-	entries, err := os.ReadDir(folder(t))
+	// Not filepath.Glob, because names of tests may contain its metacharacters.
+	entries, err := os.ReadDir(directory(t))
 	if err != nil {
 		return nil
 	}
 	var files []string
 	for _, entry := range entries {
 		if filepath.Ext(entry.Name()) == ".sched" {
-			files = append(files, filepath.Join(folder(t), entry.Name()))
+			files = append(files, filepath.Join(directory(t), entry.Name()))
 		}
 	}
 	if len(files) == 0 {
@@ -244,8 +245,8 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 			if p.reference == nil || p.seed != seed {
 				p.seed = seed
 				if _, ok := p.refer(t); !ok {
-					t.Logf("%s: with its seed the run without faults fails", file)
-					return nil // which the exploration reports, if it does so with any seed
+					t.Logf("%s: the run without faults fails with this seed", file)
+					return nil // the search reports it, if it fails with each seed
 				}
 			}
 			if failure := p.failure(t, file, s); failure != nil {
@@ -256,12 +257,12 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 	return nil
 }
 
-// failure returns what the schedule of a file violates.
+// failure runs the schedule of a file, and returns its failure, if it has one.
 func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 	o := p.execute(t, s, p.usual(), nil)
 	if o.injected < len(s) && len(o.violations) == 0 {
 		t.Logf(
-			"%s: only %d of %d faults come true: the scenario or the reconciler has changed, and the file says nothing any more",
+			"%s: only %d of %d faults were injected: the scenario or the reconciler has changed, and the file is outdated",
 			file,
 			o.injected,
 			len(s),
@@ -272,11 +273,11 @@ func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 		return nil
 	}
 	f := &Failure{Violation: v, schedule: s}
-	p.tell(t, f)
+	p.record(t, f)
 	return f
 }
 
-// replay makes one run, and shows it.
+// replay runs one schedule, and prints its timeline.
 func replay(t *testing.T, s Scenario, encoded string) {
 	t.Helper()
 	decoded, seed, err := decodeSchedule(encoded)
@@ -299,7 +300,7 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
 	fmt.Print(f.full()) // also without -v
 	if o.injected < len(decoded) {
-		t.Errorf("only %d of %d faults came true: the scenario or the reconciler has changed since", o.injected, len(decoded))
+		t.Errorf("only %d of %d faults were injected: the scenario or the reconciler has changed", o.injected, len(decoded))
 	}
 	for _, v := range o.violations {
 		t.Error(v)

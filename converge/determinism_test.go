@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// crowd makes several config maps at once, each in a goroutine of its own.
+// crowd creates several ConfigMaps at once, each in a goroutine of its own.
 type crowd struct{ client.Client }
 
 func (c *crowd) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -72,9 +72,9 @@ func crowdScenario() Scenario {
 	}
 }
 
-// TestTheSameEachTime runs the same schedules again and again: their timelines are the same to the byte, however many
-// processors there are, and although maps have another order each time.
-func TestTheSameEachTime(t *testing.T) {
+// TestRunsAreDeterministic executes the same schedules repeatedly: their timelines are identical, for any number of
+// processors, and although the order of maps changes.
+func TestRunsAreDeterministic(t *testing.T) {
 	times := 100
 	if testing.Short() || raceDetector {
 		times = 10

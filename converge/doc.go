@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package converge proves that a reconciler converges, whatever fails.
+// Package converge proves that a reconciler converges under faults.
 //
-// A test of one reconcile tells nothing about what happens between two of them: a crash after the second of three
-// writes, a cache that is behind, an answer that gets lost although the request had its effect. This package runs a
-// whole scenario – users, reconciler, API server, caches, garbage collector, other controllers – in memory, in virtual
-// time, and again for each thing that can go wrong at each point of it:
+// A test of one reconcile does not show what happens between two of them: a crash after the second of three writes, a
+// stale cache, a lost response to a request that took effect. This package runs a whole scenario – users, reconciler,
+// API server, caches, garbage collector, other controllers – in memory and in virtual time, and repeats it for each
+// fault at each injection point:
 //
 //	func TestWidgetConverges(t *testing.T) {
 //		widget := &v1.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: v1.WidgetSpec{Size: 1}}
@@ -19,43 +19,50 @@
 //		})
 //	}
 //
-// # What happens
+// # How it works
 //
-// First the scenario is run without faults. That is the reference: the state after each [Settle], what was created and
-// deleted, and every point at which something could have gone wrong, which is each request, each event of a watch, each
-// step of another actor. Then it is run again with one [Fault] at one point, for all points and all faults that are
-// possible there. Where a fault leads to points that were not there before, those get a second fault. Then some pairs
-// of faults are tried, or all of them, and random schedules of more. Each run takes a fraction of a millisecond.
+// The first run has no faults. It is the reference: the state at each [Settle], the objects that were created and
+// deleted, and all injection points, which are requests, watch events, and actions of other actors. Then each run
+// injects one [Fault] at one point, for all points and all faults that apply there. Where a fault leads to new points,
+// these get a second fault. Then some pairs of faults are tried, or all of them, and random schedules of more. Each run
+// takes a fraction of a millisecond.
 //
-// After each run the oracles look: does all get quiet, is the state the one without faults, or the one that
-// [Scenario.Desired] wants, does reconciling again change nothing, was nothing created twice, is nothing left over, and
-// so on; see [Oracle]. The first failure ends the search. It is shrunk to the fewest and simplest faults, told as a
-// timeline, and saved below testdata/converge, from where it is tried first next time.
+// Oracles check each run: do reconciles stop, is the state that of the run without faults or the one that
+// [Scenario.Desired] requires, does another reconcile change nothing, is nothing created twice or left over; see
+// [Oracle]. The first failure ends the search. It is shrunk to the fewest and simplest faults, shown as a timeline, and
+// saved below testdata/converge. The next test run tries it first.
 //
-// Conflicts, and objects that exist or do not exist, are never made up: somebody else really writes, creates or
-// deletes. Faults are few, and after them all goes well, so that a reconciler that never gives up has its chance.
+// Conflicts, missing objects and existing objects are not simulated responses: another client writes, deletes or
+// creates the object. Faults are few and temporary, so that a reconciler that retries can succeed.
+//
+// # How the code is organized
+//
+// explore.go chooses schedules, and run.go executes one. A run has a world (world.go: API server, external system,
+// clock), an injector (injector.go), a scheduler (scheduler.go: what is due, and whether the controller is idle), a
+// trace (trace.go, timeline.go), and one type for each oracle (oracle_*.go). Between them, loop.go decides what happens
+// next, gateway.go answers the calls of the process, and watches.go forwards events to caches and actors.
+// fault_table.go describes all faults.
 //
 // # What it proves
 //
 // If a scenario passes, the log has a certificate. For single faults it is complete: no single fault of this model, at
-// any point of this scenario, has the reconciler end up elsewhere. For several faults at once it tells how many were
-// tried, which proves nothing, and finds a lot.
+// any point of this scenario, leads the reconciler to another state. For several faults it counts the schedules that
+// were tried, which proves nothing, but finds many bugs.
 //
-// # What it cannot see
+// # What it does not cover
 //
-// Variables of packages outlive crashes, and deferred functions run in one, as they do at the end of a goroutine; what
-// they ask of the API server has no effect. Goroutines of one reconcile run one at a time, in a fixed order. There are
-// no admission webhooks but those in a custom resource's schema, no quotas, no permissions, no clocks that differ, and
-// no systems outside of the cluster but [Cloud] and those that [Env.Call] stands for. A reconciler that waits for real
-// time, for a lock that is held across a request, or for the network, does not fit in: the bubble of testing/synctest
-// in which a run happens tells so.
+// Package variables survive crashes, and deferred functions run at a crash; their requests have no effect. Goroutines
+// of one reconcile run one at a time, in a fixed order. The only admission is the schema of custom resources. There are
+// no quotas, no permissions, no clock skew, and no external systems except [Cloud] and those that [Env.Call] stands
+// for. A reconciler must not wait for real time, for a lock that is held across a request, or for the network: a run
+// happens in a bubble of testing/synctest, and a warning is printed if it gets stuck.
 //
 // # Flags
 //
-//	-converge.replay=v1:…  make one run, and show all of its timeline
-//	-converge.budget=1m    look for failures of several faults for so long
+//	-converge.replay=v1:…  replay one schedule, and print its whole timeline
+//	-converge.budget=1m    search for failures of several faults for this time
 //	-converge.pairs        try all pairs of faults
-//	-converge.random=1000  try so many random schedules of up to six faults
-//	-converge.seed=2       choose others by chance
-//	-converge.html=file    write a failure as a page to look at in a browser
+//	-converge.random=1000  number of random schedules of up to six faults to try
+//	-converge.seed=2       seed of the random choices
+//	-converge.html=file    write a failure as a page for a browser
 package converge

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Env is what a reconciler gets from the process it lives in. After a crash there is another one.
+// Env is the environment that a process provides to a reconciler. After a crash there is a new one.
 type Env struct {
-	// Client is that of a manager: it reads from caches and writes to the API server.
+	// Client is the client of the manager: it reads from caches and writes to the API server.
 	Client client.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Cache is where Client reads.
+	// Cache is where Client reads from.
 	Cache cache.Cache
-	// Scheme is that of the scenario.
+	// Scheme is the Scheme of the scenario.
 	Scheme *runtime.Scheme
-	// Recorder takes events and forgets them.
+	// Recorder drops all events.
 	Recorder record.EventRecorder
-	// Manager is the manager of the process. Setup is called with it.
+	// Manager is the manager of the process, with which Setup is called.
 	Manager manager.Manager
 	// Cloud is a system outside of the cluster.
 	Cloud Cloud
@@ -32,18 +32,18 @@ type Env struct {
 	process *process
 }
 
-// Call makes a call to a system outside of the cluster that effect stands for. It is a point where faults happen: the
-// process crashes before or after the effect, the call fails without an effect, or fails although there was one. The
-// name should tell what is done to what, like "create bucket a".
+// Call makes a call to a system outside of the cluster that effect stands for. Faults are injected there: the process
+// crashes before or after the effect, or the call fails with or without an effect. The name should describe the call,
+// for example "create bucket a".
 //
-// Nobody knows whether a call has changed something, so that calls are no writes for [Idempotence] and [Deletion];
-// those of a [Cloud] are. The effect must not wait for anything. A panic in it is one of the reconciler.
+// The result of a call is unknown, so that calls are not writes for [OracleIdempotence] and [OracleDeletion]; those of
+// a [Cloud] are. The effect must not wait for anything. A panic of effect is one of the reconciler.
 func (e Env) Call(ctx context.Context, name string, effect func() error) error {
 	return e.process.callOutside(ctx, name, effect)
 }
 
-// EnvOf returns what belongs to a manager that Setup was called with, or to one that wraps it and has a method Unwrap.
-// It is the zero Env for any other manager.
+// EnvOf returns the environment of a manager that Setup was called with, or of one that wraps it and has a method
+// Unwrap. It returns the zero Env for other managers.
 func EnvOf(mgr manager.Manager) Env {
 	for inner := mgr; ; {
 		switch m := inner.(type) {

@@ -21,7 +21,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// labeler has each Secret have a label.
+// labeler sets a label of each Secret.
 type labeler struct{ client.Client }
 
 func (r *labeler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -39,7 +39,7 @@ func (r *labeler) SetupWithManager(mgr ctrl.Manager) error {
 
 var token = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "token"}}
 
-// In a test, with the reconciler's own set-up.
+// In a test, with the reconciler's own setup.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestLabelerConverges
 		converge.Run(t, converge.Scenario{
@@ -51,7 +51,7 @@ func ExampleRun() {
 	}
 }
 
-// With a report rather than a test that fails.
+// With a report instead of a failed test.
 func ExampleCheck() {
 	_ = func(t *testing.T, s converge.Scenario) {
 		options := converge.DefaultOptions()
@@ -59,7 +59,7 @@ func ExampleCheck() {
 		options.Pairs = -1
 		report, err := converge.Check(t, s, options)
 		if err != nil {
-			t.Fatal(err) // the scenario makes no sense
+			t.Fatal(err) // the scenario is invalid
 		}
 		if report.Failure != nil {
 			t.Log(report.Failure.Replay, report.Failure.Timeline())
@@ -68,7 +68,7 @@ func ExampleCheck() {
 	}
 }
 
-// Scenario.New is for a reconciler without a manager. Its second field is what leads to requests, besides For.
+// New is for a reconciler without a manager.
 func ExampleScenario() {
 	_ = converge.Scenario{
 		Scheme: scheme.Scheme,
@@ -85,7 +85,7 @@ func ExampleScenario() {
 	}
 }
 
-// An object is created, changed twice, and deleted, and all settles each time.
+// An object is created, changed twice, and deleted, with a Settle after each step.
 func ExampleLifecycle() {
 	steps := converge.Lifecycle(token,
 		func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
@@ -95,7 +95,7 @@ func ExampleLifecycle() {
 	// Output: 8 steps
 }
 
-// What users do that are in a hurry.
+// Users who do not wait.
 func ExampleSteps() {
 	newer := token.DeepCopy()
 	newer.StringData = map[string]string{"value": "2"}
@@ -130,7 +130,7 @@ func ExampleActor() {
 	}
 }
 
-// Deployments get ready, stateful sets do not, and jobs complete.
+// Deployments become ready, StatefulSets do not, and Jobs complete.
 func ExampleDeployments() {
 	_ = converge.Scenario{
 		World: []converge.Actor{
@@ -141,7 +141,7 @@ func ExampleDeployments() {
 	}
 }
 
-// A reconciler makes buckets in a system outside of the cluster. A bucket of an earlier attempt is its own.
+// A reconciler creates buckets outside of the cluster. It adopts a bucket of an earlier attempt.
 func ExampleCloud() {
 	_ = func(ctx context.Context, env converge.Env, secret *corev1.Secret) error {
 		bucket := "bucket " + secret.Name
@@ -155,7 +155,7 @@ func ExampleCloud() {
 	}
 }
 
-// What an existing stand-in does becomes a point at which faults happen.
+// Each call of an existing fake becomes an injection point.
 func ExampleEnv_Call() {
 	sent := map[string]bool{} // emptied by Scenario.Reset
 	_ = func(ctx context.Context, env converge.Env, address string) error {
@@ -166,7 +166,7 @@ func ExampleEnv_Call() {
 	}
 }
 
-// The rest of what there is, for a reconciler that sets itself up.
+// The environment, for a reconciler with its own setup.
 func ExampleEnvOf() {
 	_ = converge.Scenario{
 		Setup: func(mgr ctrl.Manager) error {
@@ -179,7 +179,7 @@ func ExampleEnvOf() {
 	}
 }
 
-// A field that may be anything in all kinds, and one of deployments, in all of their containers.
+// A field of all kinds, and one of all containers of Deployments.
 func ExampleMask() {
 	_ = converge.Scenario{
 		Masks: []converge.Mask{
@@ -189,12 +189,12 @@ func ExampleMask() {
 	}
 }
 
-// Would it help if each request waited for what the last one has written?
+// Does it help if each request waits for the writes of the last one?
 func ExampleConsistency() {
 	_ = converge.Scenario{Consistency: converge.Gate}
 }
 
-// Any number of jobs is fine, as long as one has completed.
+// Any number of Jobs is correct, if one has completed.
 func ExampleState() {
 	_ = converge.Scenario{
 		Desired: func(s converge.State) error {

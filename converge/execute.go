@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
 	violations []Violation
 	advices    []string
@@ -37,7 +37,7 @@ func (o *outcome) violation() (Violation, bool) {
 	return o.violations[0], true
 }
 
-// execute makes a run, in a bubble of its own.
+// execute executes a schedule, in a bubble of its own.
 func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o outcome) {
 	var r *run
 	defer func() {
@@ -61,21 +61,20 @@ func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o 
 	return o
 }
 
-// stuckTime is how long a run may take, in real time, until somebody is told that it may never end.
+// stuckTime is how long a run may take, in real time, until a warning is printed.
 var stuckTime = 30 * time.Second
 
 var warnStuck = func(test string) {
-	fmt.Fprintf(os.Stderr, "%s: a run has taken %s, and most take less than a millisecond. Does a goroutine wait for a "+
-		"lock that is held across a request, for the "+
-		"network, or for something outside of the scenario? It waits until that comes. SIGQUIT shows where.\n", test,
-		stuckTime)
+	fmt.Fprintf(os.Stderr, "%s: a run is stuck for %s; most runs take less than a millisecond. Does a goroutine wait for "+
+		"a lock that is held across a request, for the network, or for an event outside of the scenario? SIGQUIT prints "+
+		"its stack.\n", test, stuckTime)
 }
 
-// end ends the process, and with it all that it has started.
+// end ends the process, and so all that it has started.
 func (r *run) end() {
 	r.world.over, r.world.ended = true, r.world.now()
 	r.process.die()
-	// What only has to wait for something that comes is no leak.
+	// A goroutine that waits for an event that will happen is not a leak.
 	time.Sleep(leakTime)
 	synctest.Wait()
 }
@@ -92,19 +91,19 @@ func (r *run) outcome() outcome {
 	}
 }
 
-// reference is the run without faults, which others are compared to.
+// reference is the run without faults, which other runs are compared to.
 type reference struct {
 	outcome
 
 	// quick are runs without faults in which users do not wait for a step to settle, by that step.
 	quick map[int]*reference
-	// mustSettle are the steps after which users have to wait, with what happens otherwise.
+	// mustSettle are the steps that users must wait for, with the failure if they do not.
 	mustSettle []string
-	// masked are the fields that are different each time.
+	// masked are the fields that differ between runs without faults.
 	masked map[string]bool
 }
 
-// at returns the state that a step ended with.
+// at returns the state at the end of a step.
 func (o *outcome) at(step int) *snapshot {
 	for i, at := range o.settledAt {
 		if at == step {
@@ -114,14 +113,14 @@ func (o *outcome) at(step int) *snapshot {
 	return &snapshot{}
 }
 
-// usual and other are two runs without faults: what differs between them depends on time, versions, UIDs or chance.
+// usual and other are two runs without faults. What differs between them depends on time, versions, UIDs or chance.
 func (p *plan) usual() variation { return variation{seed: p.seed} }
 
 func (p *plan) other() variation {
 	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7, twice: true}
 }
 
-// refer makes the runs without faults. It returns what they violate by themselves.
+// refer executes the runs without faults. It returns the first one that fails.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
 	p.reference, p.read = nil, nil
 	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {
@@ -140,7 +139,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	slow.slow, reverse.slow, reverse.reverse = true, true, true
 	if p.waits = readyMeansAvailable(p.execute(t, nil, slow, nil)) &&
 		readyMeansAvailable(p.execute(t, nil, reverse, nil)); p.waits {
-		// Now it is known what Ready means.
+		// The status oracle needs to know that Ready means available.
 		if one = p.execute(t, nil, p.usual(), nil); len(one.violations) > 0 {
 			return one, false
 		}
@@ -151,13 +150,13 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 		if s.settle {
 			v := p.usual()
 			v.skip = step + 1
-			// If that fails by itself, users have to wait.
+			// If that fails without a fault, users must wait.
 			o := p.execute(t, nil, v, nil)
 			if violation, failed := o.violation(); failed {
 				mustSettle = append(
 					mustSettle,
 					fmt.Sprintf(
-						"without users who do not wait at step %d, %s: without any fault that leads to %s",
+						"users always wait at step %d, %s: otherwise the run without faults fails: %s",
 						step+1,
 						s.name,
 						violation,
@@ -173,6 +172,11 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 			m.faults &^= setOf(FaultMeanwhile)
 		}
 	}
-	p.reference = &reference{outcome: one, quick: quick, mustSettle: mustSettle, masked: p.masks(one.settled, other.settled)}
+	p.reference = &reference{
+		outcome:    one,
+		quick:      quick,
+		mustSettle: mustSettle,
+		masked:     p.masks(one.settled, other.settled),
+	}
 	return one, true
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// exploration looks for a schedule that violates something.
+// exploration is the search for a schedule with a violation.
 type exploration struct {
 	plan    *plan
 	t       *testing.T
@@ -28,14 +28,14 @@ type exploration struct {
 	seen        map[point]bool
 }
 
-// recovery is what could go wrong after something has gone wrong.
+// recovery is a second fault at a point that only exists after a first one.
 type recovery struct {
 	first  deviation
 	second injectionPoint
 }
 
-// explore looks for a schedule that violates something, and returns the first one. The order, and so the result,
-// depends on nothing but the scenario and the options, as long as no budget of time ends it.
+// explore searches for a schedule with a violation, and returns the first one. The order, and so the result, depends on
+// nothing but the scenario and the options, unless a budget ends the search.
 func explore(t *testing.T, p *plan, options Options) *Report {
 	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), lastProgress: time.Now(), seen: map[point]bool{}}
 	x.cert.Seed = options.Seed
@@ -63,7 +63,7 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	return report
 }
 
-// length is how long a run takes, in requests that do. To start controllers takes as long as twenty.
+// length is the length of a run in requests. Starting controllers takes as long as twenty.
 func (p *plan) length(reference *outcome) int {
 	length := max(reference.requests, 1)
 	if p.Setup != nil {
@@ -72,7 +72,7 @@ func (p *plan) length(reference *outcome) int {
 	return length
 }
 
-// try makes a run, and returns its outcome and what it violates.
+// try executes a schedule, and returns its outcome and its failure.
 func (x *exploration) try(s schedule) (outcome, *Failure) {
 	o := x.plan.execute(x.t, s, x.plan.usual(), nil)
 	x.cert.Schedules++
@@ -88,7 +88,7 @@ func (x *exploration) try(s schedule) (outcome, *Failure) {
 	return o, nil
 }
 
-// progress tells how far it is, every ten seconds: with a budget it may take hours.
+// progress prints the progress every ten seconds: a search with a budget may take hours.
 func (x *exploration) progress() {
 	if time.Since(x.lastProgress) < 10*time.Second {
 		return
@@ -135,9 +135,9 @@ func candidatesOf(points []injectionPoint) []deviation {
 	return found
 }
 
-// candidates lists the faults at points, without those that are the same as another one: a crash before a request is
-// the same as one after the last write before it, and an answer to a write without an effect can as well be lost. It
-// also counts those that are left out.
+// candidates lists the faults at points, without those that are equivalent to another one: a crash before a request is
+// equivalent to one after the last write before it, and a lost response to a write without an effect is equivalent to a
+// lost request. It also counts all of them.
 func candidates(points []injectionPoint) (found []deviation, enumerated int) {
 	type end struct {
 		version int64
@@ -165,12 +165,12 @@ func candidates(points []injectionPoint) (found []deviation, enumerated int) {
 			found = append(found, deviation{m.point, fault})
 		}
 	}
-	// What finds the most comes first.
+	// Faults that find the most bugs come first.
 	slices.SortStableFunc(found, func(a, b deviation) int { return a.fault.row().rank - b.fault.row().rank })
 	return found, enumerated
 }
 
-// recoveries tries each fault at the points that are only there after another one.
+// recoveries tries the faults at the points that only exist after another one.
 func (x *exploration) recoveries(*outcome) *Failure {
 	x.combinationsStarted = time.Now()
 	byFirst := map[deviation][]injectionPoint{}
@@ -191,7 +191,7 @@ func (x *exploration) recoveries(*outcome) *Failure {
 	if x.options.Recoveries >= 0 {
 		limit = min(limit, x.options.Recoveries)
 	}
-	// If not all of them can be, those that are tried come from everywhere.
+	// If not all of them are tried, the tried ones are evenly spread.
 	for n := range limit {
 		if x.outOfTime() {
 			break
@@ -205,8 +205,8 @@ func (x *exploration) recoveries(*outcome) *Failure {
 	return nil
 }
 
-// pairs tries two faults at once: all of them, if that is asked for and there is time, or some. Those that are near
-// each other come first, because there one is more likely to meet what the other one has left.
+// pairs tries two faults at once: all pairs, if the options and the time allow it, or some. Pairs at points near each
+// other come first, because one fault is more likely to affect the recovery from the other one there.
 func (x *exploration) pairs(reference *outcome) *Failure {
 	singles := candidatesOf(reference.points)
 	at := map[point]int{}
@@ -218,23 +218,23 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 		return max(distance, -distance)
 	}
 	var near [][2]int
-	far := 0
+	distant := 0
 	for a := range singles {
 		for b := range a {
 			switch distance := apart(a, b); {
 			case distance > nearby:
-				far++
+				distant++
 			case distance > 0:
 				near = append(near, [2]int{b, a})
 			}
 		}
 	}
-	x.cert.PairsInAll = len(near) + far
+	x.cert.PairsInAll = len(near) + distant
 	random := rand.New(rand.NewPCG(x.options.Seed, 1))
 	random.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
 	if x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
-		far = min(far, x.options.Pairs-len(near))
+		distant = min(distant, x.options.Pairs-len(near))
 	}
 	for _, pair := range near {
 		if failure, done := x.pair(singles, pair); done {
@@ -242,12 +242,12 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 		}
 	}
 	next := mixed(len(singles)*(len(singles)-1)/2, random)
-	for far > 0 {
+	for distant > 0 {
 		pair := pairOf(next())
 		if apart(pair[0], pair[1]) <= nearby {
 			continue
 		}
-		far--
+		distant--
 		if failure, done := x.pair(singles, pair); done {
 			return failure
 		}
@@ -255,7 +255,7 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	return nil
 }
 
-// pair tries two faults. It is done when something is found, or when there is no time left.
+// pair tries two faults. It reports whether the search ends, with a failure or because the budget is used up.
 func (x *exploration) pair(singles []deviation, pair [2]int) (failure *Failure, done bool) {
 	if x.outOfTime() {
 		return nil, true
@@ -267,13 +267,13 @@ func (x *exploration) pair(singles []deviation, pair [2]int) (failure *Failure, 
 	return nil, false
 }
 
-// mixed returns a function that returns each number from 0 to below n once, mixed. There may be too many to list them.
+// mixed returns a function that returns each number below n once, in a mixed order. There may be too many to list them.
 func mixed(n int, random *rand.Rand) func() int {
 	if n < 2 {
 		return func() int { return 0 }
 	}
-	// Steps of a length that has no divisor in common with n lead to all. Those of about 0.618 n are never near those that
-	// were there just before.
+	// A step that has no divisor in common with n reaches all numbers. With about 0.618 n, successive numbers are far
+	// apart.
 	step := int(0.618*float64(n)) + random.IntN(n/8+1)
 	for gcd(step, n) != 1 {
 		step++
@@ -301,11 +301,10 @@ func pairOf(n int) [2]int {
 	return [2]int{n - upper*(upper-1)/2, upper}
 }
 
-// nearby is how many points two faults are apart that are near each other.
+// nearby is the largest distance between two points near each other.
 const nearby = 6
 
-// swarm tries up to six faults at once, of some kinds at a time: a few kinds that meet often find what all kinds
-// together hide.
+// swarm tries up to six faults at once, of some kinds at a time: a few kinds find more together than all kinds do.
 func (x *exploration) swarm(reference *outcome) *Failure {
 	points := slices.Clone(reference.points)
 	for _, r := range x.afterFaults {

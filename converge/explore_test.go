@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEachSingleFaultComesTrue runs each fault at each point: none of them is counted without having happened.
-func TestEachSingleFaultComesTrue(t *testing.T) {
+// TestSingleFaultsAreInjected injects each fault at each point: each fault that is counted was injected.
+func TestSingleFaultsAreInjected(t *testing.T) {
 	for name, s := range map[string]Scenario{
 		"direct": copierScenario(false), "controller": controllerScenario(false), "faulty": faultyScenario(),
 	} {
@@ -27,18 +27,18 @@ func TestEachSingleFaultComesTrue(t *testing.T) {
 			for _, d := range singles {
 				if o := p.execute(t, schedule{d}, p.usual(), nil); o.injected != 1 {
 					missed++
-					t.Logf("%s has come true %d times", d, o.injected)
+					t.Logf("%s was injected %d times", d, o.injected)
 				}
 			}
 			if missed > 0 {
-				t.Errorf("%d of %d faults have not come true", missed, len(singles))
+				t.Errorf("%d of %d faults were not injected", missed, len(singles))
 			}
 		})
 	}
 }
 
-// TestPairsWithoutAList goes through all pairs, each of them once, from one end to the other and not in their order.
-func TestPairsWithoutAList(t *testing.T) {
+// TestMixedPairs checks that mixed returns each pair once, and not in order.
+func TestMixedPairs(t *testing.T) {
 	for _, of := range []int{2, 3, 4, 7, 40, 200} {
 		n := of * (of - 1) / 2
 		for seed := range uint64(3) {
@@ -55,7 +55,7 @@ func TestPairsWithoutAList(t *testing.T) {
 				seen[pair] = true
 			}
 			if n > 10 && slices.IsSorted(order) {
-				t.Errorf("of %d, seed %d: they are in their order", of, seed)
+				t.Errorf("of %d, seed %d: the pairs are in order", of, seed)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// faultyScenario has points for all faults: requests of all kinds, an actor, a system outside, and caches that may
-// begin with an old list.
+// faultyScenario has points for all faults: requests of all kinds, an actor, an external system, and caches that may
+// start with an old list.
 func faultyScenario() Scenario {
 	s := copierScenario(false)
 	s.New = func(e Env) reconcile.Reconciler {
@@ -98,53 +98,53 @@ func deploymentOf(secret *corev1.Secret) *appsv1.Deployment {
 	return deployment
 }
 
-// TestEachFault has each fault come true, tells of it, and finds that the reconciler can cope with it.
+// TestEachFault injects each fault, checks that the timeline marks it, and that the reconciler converges.
 func TestEachFault(t *testing.T) {
 	p := mustPlan(t, faultyScenario())
 	reference, ok := p.refer(t)
 	if !ok {
 		t.Fatal(reference.violations)
 	}
-	// What is not undone by a reconciler like this one, and need not be.
+	// A reconciler without retries does not recover from these faults.
 	harmful := []Fault{FaultTakenUnnoticed}
 	for _, fault := range allFaults {
 		if fault == FaultOvertaken {
-			continue // which takes two reconciles at once
+			continue // requires two concurrent reconciles
 		}
 		t.Run(string(fault), func(t *testing.T) {
 			at := slices.IndexFunc(reference.points, func(m injectionPoint) bool { return m.faults.has(fault) })
 			if at < 0 {
-				t.Fatal("there is no point for it")
+				t.Fatal("no point for the fault")
 			}
 			s := schedule{{reference.points[at].point, fault}}
 			log := &timeline{}
 			o := p.execute(t, s, p.usual(), log)
 			if o.injected != 1 {
-				t.Errorf("it has come true %d times", o.injected)
+				t.Errorf("injected %d times, want once", o.injected)
 			}
 			if v, violated := o.violation(); violated && !slices.Contains(harmful, fault) {
 				t.Errorf("%s\n%s", v, (&Failure{entries: log.entries}).full())
 			}
-			// Lists in another order, and users who are quicker, are not marked line by line.
-			told := slices.ContainsFunc(log.entries, func(e entry) bool { return e.mark != "" })
-			if !told && fault != FaultListOrder && fault != FaultMeanwhile {
-				t.Errorf("it is not marked:\n%s", (&Failure{entries: log.entries}).full())
+			// Neither the order of lists nor the steps of users are marked in lines.
+			marked := slices.ContainsFunc(log.entries, func(e entry) bool { return e.mark != "" })
+			if !marked && fault != FaultListOrder && fault != FaultMeanwhile {
+				t.Errorf("no line is marked:\n%s", (&Failure{entries: log.entries}).full())
 			}
 		})
 	}
 }
 
-func TestFaultsThatAreLeftOut(t *testing.T) {
+func TestDisabledFaults(t *testing.T) {
 	s := faultyScenario()
 	s.With = nil
-	s.Without = map[Fault]string{FaultRestart: "it is never ended"}
+	s.Without = map[Fault]string{FaultRestart: "the process never ends"}
 	s.Consistency = None
 	p := mustPlan(t, s)
 	reference, _ := p.refer(t)
 	for _, m := range reference.points {
 		for _, fault := range []Fault{FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart} {
 			if m.faults.has(fault) {
-				t.Errorf("%s can happen at %s", fault, m.point)
+				t.Errorf("%s applies at %s", fault, m.point)
 			}
 		}
 	}

@@ -17,8 +17,8 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// HTML returns the failure as a page: what is wrong, with which faults, how to replay it, what was tried before, and a
-// drawing of what happens. The page is one file that needs nothing else, so that it can be kept, printed and sent.
+// HTML returns the failure as a page: the violation, the faults, how to replay it, what was tried before, and a drawing
+// of the run. The page is a single file without references, which can be kept, printed and sent.
 func (f *Failure) HTML() ([]byte, error) {
 	d := newDrawing(f.entries, f.arrivals)
 	p := pageOf{
@@ -46,7 +46,7 @@ func (f *Failure) HTML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// pageOf is what the page shows.
+// pageOf is the content of the page.
 type pageOf struct {
 	Test      string
 	Violation Violation
@@ -58,11 +58,11 @@ type pageOf struct {
 	LeftOut   []string
 	Drawing   *drawing
 	Rows      []row
-	// Lines counts the lines of the timeline, and Matters those that are shown at first.
+	// Lines counts the lines of the timeline, and Matters those that are visible at first.
 	Lines, Matters int
 }
 
-// shownFault is a fault, and the number of its line: 0 for one that has none.
+// shownFault is a fault and the number of its line, or 0.
 type shownFault struct {
 	Fault, At, Means string
 	Number           int
@@ -79,7 +79,7 @@ func (f *Failure) shownFaults() []shownFault {
 	return rows
 }
 
-// lineOf returns the number of the line in which a fault comes true, or 0.
+// lineOf returns the number of the line in which a fault is injected, or 0.
 func (f *Failure) lineOf(d deviation) int {
 	if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != FaultListOrder {
 		return i + 1
@@ -90,14 +90,14 @@ func (f *Failure) lineOf(d deviation) int {
 // row is a line of the timeline, a gap between lines, or the arrival of an event, which has no number.
 type row struct {
 	Number int
-	// Gap is how many lines a row stands for.
+	// Gap is the number of lines that a row replaces.
 	Gap                                   int
 	Matters                               bool
 	Time, Who, What, Cache, Result, Short string
 	Mark                                  mark
-	// Means tells what a fault is.
+	// Means is the meaning of a fault.
 	Means string
-	// Process and Version are numbers, 0 if not known.
+	// Process and Version are 0 if they are not known.
 	Process int
 	Version int64
 	Shapes  []shape
@@ -131,7 +131,7 @@ func (f *Failure) rows(d *drawing) []row {
 			hidden++
 		}
 		if faulty[i] && e.mark == "" {
-			e.mark = faultMark // a step of users at a bad time
+			e.mark = faultMark // a step of the users during a reconcile
 		}
 		r := rowOf(e, d)
 		r.Number, r.Matters = i+1, matters[i]
@@ -152,10 +152,10 @@ func rowOf(e entry, d *drawing) row {
 	}
 }
 
-// Many is true for a drawing whose lanes are too narrow for their names.
+// Many reports whether the lanes are too narrow for their names.
 func (d *drawing) Many() bool { return len(d.Lanes) > 8 }
 
-// Line is the whole line, for those who point at it.
+// Line is the whole line, as a tooltip.
 func (r row) Line() string {
 	parts := []string{r.Who, r.What}
 	for _, part := range []string{r.Cache, r.Result, string(r.Mark)} {
@@ -166,36 +166,36 @@ func (r row) Line() string {
 	return strings.Join(parts, " · ")
 }
 
-// Position is that of the cache, in words.
+// Position describes the position of the cache.
 func (r row) Position() string {
 	at, of, behind := strings.Cut(strings.TrimPrefix(r.Cache, "cache@"), " of ")
 	if behind {
-		return fmt.Sprintf("at version %s, and the events up to version %s have not come", at, of)
+		return fmt.Sprintf("at version %s; events up to version %s are missing", at, of)
 	}
 	return "at version " + at
 }
 
-// triedText tells what was tried before the failure was found.
+// triedText describes what was tried before the failure was found.
 func (f *Failure) triedText() string {
 	c := f.tried
 	if c == nil {
-		return "This schedule was saved, or given: nothing else was tried before."
+		return "This schedule was saved or given. No other schedule was tried before."
 	}
 	if c.Schedules == 0 {
-		return "It happens without any fault, so that none was tried."
+		return "The failure happens without any fault, so that no fault was tried."
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in %s, with seed %d. ", plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
 	fmt.Fprintf(&b,
-		"The run without faults has %s and %s where something can go wrong: %d faults, %d of them the same as others, and "+
-			"%d tried one at a time.",
+		"The run without faults has %s and %s for faults: %d faults, %d of them equivalent to "+
+			"others, and %d tried one at a time.",
 		plural(c.Reconciles, "reconcile"), plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
 	if c.Recoveries+c.Pairs+c.Random > 0 {
 		fmt.Fprintf(
-			&b, " After that %d second faults on the way back, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs,
+			&b, " After that %d second faults, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs,
 			c.Random,
 		)
 	}
-	fmt.Fprintf(&b, " It took %s to find the fewest faults.", plural(f.Shrinks, "further run"))
+	fmt.Fprintf(&b, " The fewest faults were found with %s.", plural(f.Shrinks, "further run"))
 	return b.String()
 }

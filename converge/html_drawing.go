@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// drawing has a lane for everybody who takes part, and time goes downwards. Each row is drawn for itself, from its top
-// to its bottom, so that rows can be hidden and can grow.
+// drawing has a lane for each participant, and time goes downwards. Each row is drawn separately, from its top to its
+// bottom, so that rows can be hidden and can grow.
 type drawing struct {
 	Lanes []lane
-	// at is where lanes are.
+	// at has the positions of the lanes.
 	at map[place]float64
 
-	// What follows is how things stand between two rows.
+	// The following fields are the state between two rows.
 	alive bool
 	open  []block
-	// held are the caches whose watch is late.
+	// held are the caches whose events are delayed.
 	held    map[place]bool
 	version int64
 }
@@ -33,30 +33,30 @@ type lane struct {
 	Title, Name string
 }
 
-// block is a reconcile that goes on. Several at once have different slots.
+// block is a reconcile that is running. Concurrent reconciles have different slots.
 type block struct {
 	who  string
 	slot int
 }
 
-// shape is a part of what a row shows: a symbol or a text at X1, or a line. X are percents of the width, Y pixels from
-// the top or "100%".
+// shape is a part of a row: a symbol or a text at X1, or a line. X are percents of the width, Y pixels from the top or
+// "100%".
 type shape struct {
 	Class  string
 	X1, X2 float64
 	Y1, Y2 string
-	// Shift is to the right, in pixels.
+	// Shift moves a shape to the right, in pixels.
 	Shift        int
 	Symbol, Text string
 }
 
-// The heights in a row: what happens is in the middle, what comes back is later, and a block opens and closes around
-// the middle.
+// The heights in a row: a request is in the middle, its response is later, and a block opens and closes around the
+// middle.
 const (
 	top, opens, middle, closes, later, bottom = "0", "6", "15", "24", "24", "100%"
 )
 
-// blockWidth is also that of the stroke in the style of the page.
+// blockWidth is the width of a stroke in the style of the page.
 const blockWidth = 14
 
 func newDrawing(entries []entry, arrivals []arrival) *drawing {
@@ -97,10 +97,10 @@ func newDrawing(entries []entry, arrivals []arrival) *drawing {
 	return d
 }
 
-// tenth leaves out digits that nobody would see.
+// tenth rounds to a tenth.
 func tenth(x float64) float64 { return math.Round(10*x) / 10 }
 
-// row draws what happens in an entry, and remembers what comes of it.
+// row draws an entry, and updates the state.
 func (d *drawing) row(e entry) []shape {
 	before := slices.Clone(d.open)
 	var shapes []shape
@@ -136,7 +136,7 @@ func (d *drawing) row(e entry) []shape {
 	return shapes
 }
 
-// gap draws a row that stands for some that are not shown.
+// gap draws a row that replaces hidden rows.
 func (d *drawing) gap() []shape {
 	shapes := d.lanes(top, bottom)
 	for _, b := range d.open {
@@ -145,7 +145,7 @@ func (d *drawing) gap() []shape {
 	return shapes
 }
 
-// become changes how things stand.
+// become updates the state.
 func (d *drawing) become(e entry) {
 	switch e.turn {
 	case beginning:
@@ -159,7 +159,7 @@ func (d *drawing) become(e entry) {
 	case dying:
 		d.alive, d.open = false, nil
 		clear(d.held)
-	case starting: // the one before may have ended without a word
+	case starting: // the end of the previous process may have no entry
 		d.alive, d.open = true, nil
 		clear(d.held)
 	}
@@ -192,7 +192,7 @@ func (d *drawing) lanes(y1, y2 string) []shape {
 	return shapes
 }
 
-// arrow draws what goes from one lane to another one.
+// arrow draws an arrow between lanes.
 func (d *drawing) arrow(e entry) []shape {
 	switch {
 	case e.from == (place{}):
@@ -205,7 +205,7 @@ func (d *drawing) arrow(e entry) []shape {
 		return []shape{{Class: "arrow", X1: d.at[e.to], Y1: middle, Symbol: "ring"}}
 	}
 	from, to := d.at[e.from], d.at[e.to]
-	// What does not arrive ends between two lanes, so that nobody takes it for something that arrives at another lane.
+	// An arrow that does not arrive ends between two lanes, so that it does not seem to arrive at another lane.
 	half := math.Copysign(50/float64(len(d.Lanes)), to-from)
 	soon, almost := tenth(from+half), tenth(to-half)
 	class := "arrow " + string(e.mark)
@@ -240,10 +240,10 @@ func (d *drawing) arrow(e entry) []shape {
 	return []shape{line(to), end(head, to)}
 }
 
-// effect is true for what has changed something in the API server.
+// effect reports whether an entry has changed something in the API server.
 func (d *drawing) effect(e entry) bool { return e.to == theServer && e.version > d.version }
 
-// signs draws what is special about an entry, and the versions, on the side where no arrow comes from.
+// signs draws marks and versions, on the side where no arrow arrives.
 func (d *drawing) signs(e entry) []shape {
 	var shapes []shape
 	version := ""

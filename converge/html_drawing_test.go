@@ -16,7 +16,7 @@ var (
 	configMaps = cacheOf(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 )
 
-// drawn has a lane at 10 % for what is outside, then process, secrets, API server and user, 20 % apart.
+// drawn has a lane at 10 % for the external system, then process, secrets, API server and user, 20 % apart.
 func drawn(entries ...entry) *drawing {
 	return newDrawing(append(entries, entry{from: theOutside, to: secrets}), nil)
 }
@@ -45,7 +45,7 @@ func TestNewDrawing_lanes(t *testing.T) {
 	}
 }
 
-// format writes down what a row shows besides lanes and blocks that only go on.
+// format describes a row, except for lanes and blocks that continue.
 func format(shapes []shape) []string {
 	var lines []string
 	for _, s := range shapes {
@@ -171,7 +171,7 @@ func TestDrawing_row(t *testing.T) {
 	}
 }
 
-// columns writes down the lines of a lane, or the blocks on it.
+// columns describes the lines of a lane, or the blocks on it.
 func columns(shapes []shape, class string, x float64) []string {
 	var lines []string
 	for _, s := range shapes {
@@ -182,8 +182,8 @@ func columns(shapes []shape, class string, x float64) []string {
 	return lines
 }
 
-// TestDrawing_processes checks that a lane ends with its process and begins with the next one, and that reconciles at
-// the same time are side by side.
+// TestDrawing_processes checks that a lane ends with its process and starts with the next one, and that concurrent
+// reconciles are side by side.
 func TestDrawing_processes(t *testing.T) {
 	d := drawn()
 	turns := func(who string, turn turn) entry { return entry{who: who, from: theProcess, turn: turn} }
@@ -211,7 +211,7 @@ func TestDrawing_processes(t *testing.T) {
 	}
 }
 
-// TestDrawing_held checks that the lane of a cache shows how long its watch is late.
+// TestDrawing_held checks that the lane of a cache shows how long its events are delayed.
 func TestDrawing_held(t *testing.T) {
 	d := drawn()
 	watch := func(news news) entry { return entry{who: "watch", from: theServer, to: secrets, news: news} }

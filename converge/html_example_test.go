@@ -9,7 +9,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// A page of a failure, written by hand. Run does that with the flag -converge.html.
+// A page of a failure. Run writes it with the flag -converge.html.
 func ExampleFailure_HTML() {
 	var t *testing.T               // of a test
 	var scenario converge.Scenario // the one of the test

@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// page writes the page of a failure where the flag has it, and returns a line for people that tells where that is.
-// Without the flag there is neither.
+// page writes the page of a failure to the file or directory of the flag, and returns a line that names the file.
+// Without the flag it returns "".
 func page(t *testing.T, f *Failure) string {
 	if *htmlFlag == "" {
 		return ""
 	}
 	file, err := f.writePage(pageFile(*htmlFlag, t.Name()))
 	if err != nil {
-		return fmt.Sprintf("the page cannot be written: %v\n", err)
+		return fmt.Sprintf("cannot write the page: %v\n", err)
 	}
 	return "page: " + file + "\n"
 }
 
-// pageFile is the file itself, or one for the test in a directory.
+// pageFile returns the file of the flag, or the file of a test in the directory of the flag.
 func pageFile(flag, test string) string {
 	if strings.EqualFold(filepath.Ext(flag), ".html") {
 		return flag
@@ -31,8 +31,7 @@ func pageFile(flag, test string) string {
 	return filepath.Join(flag, filepath.FromSlash(test)+".html")
 }
 
-// writePage writes the page, and returns where it is: tests run in the directory of their package, which is not where
-// people are.
+// writePage writes the page, and returns its absolute path, because tests run in the directory of their package.
 func (f *Failure) writePage(file string) (string, error) {
 	content, err := f.HTML()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// inChild is set in a test binary that another test has started.
+// inChild is set in a test binary that a test has started.
 const inChild = "CONVERGE_HTML_CHILD"
 
 // TestChildOfHTMLFlag fails when it is started by [TestHTMLFlag].
@@ -21,7 +21,7 @@ func TestChildOfHTMLFlag(t *testing.T) {
 	t.Run("sub", func(t *testing.T) { Run(t, keeping()) })
 }
 
-// TestHTMLFlag runs a test that fails, and looks for the page that it tells of.
+// TestHTMLFlag runs a test that fails, and checks the page that its output names.
 func TestHTMLFlag(t *testing.T) {
 	for _, c := range []struct {
 		reason string
@@ -55,13 +55,13 @@ func TestHTMLFlag(t *testing.T) {
 				t.Error("the page is not that of the test")
 			}
 			if !strings.Contains(string(output), "page: "+file+"\n") {
-				t.Errorf("the output does not tell of %s:\n%s", file, output)
+				t.Errorf("the output does not name %s:\n%s", file, output)
 			}
 		})
 	}
 }
 
-// TestPage_cannotBeWritten checks that a page that cannot be written hides no failure.
+// TestPage_cannotBeWritten checks that a failure is reported even if its page cannot be written.
 func TestPage_cannotBeWritten(t *testing.T) {
 	before := *htmlFlag
 	t.Cleanup(func() { *htmlFlag = before })
@@ -70,7 +70,7 @@ func TestPage_cannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	*htmlFlag = filepath.Join(blocked, "a.html")
-	if got := page(t, &Failure{}); !strings.HasPrefix(got, "the page cannot be written: ") ||
+	if got := page(t, &Failure{}); !strings.HasPrefix(got, "cannot write the page: ") ||
 		!strings.Contains(got, blocked) {
 		t.Errorf("got %q", got)
 	}

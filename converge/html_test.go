@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// failureOf returns what a scenario fails with.
+// failureOf returns the failure of a scenario.
 func failureOf(t *testing.T, s Scenario) *Failure {
 	t.Helper()
 	report, err := Check(t, s, Options{Recoveries: 1000, Pairs: 1000, Seed: 1})
@@ -29,7 +29,7 @@ func failureOf(t *testing.T, s Scenario) *Failure {
 	return report.Failure
 }
 
-// element is an element of a page, with all the text in it.
+// element is an element of a page, with its text.
 type element struct {
 	name    string
 	classes []string
@@ -41,7 +41,7 @@ func (e element) is(name, class string) bool {
 	return e.name == name && (class == "" || slices.Contains(e.classes, class))
 }
 
-// parse reads a page as strictly as XML is read, so that each element has its end, and each attribute its quotes.
+// parse reads a page as strictly as XML: each element must be closed, and each attribute quoted.
 func parse(t *testing.T, page []byte) []element {
 	t.Helper()
 	decoder := xml.NewDecoder(bytes.NewReader(page))
@@ -101,8 +101,8 @@ func texts(elements []element) []string {
 	return all
 }
 
-// TestFailure_HTML checks pages of real failures: each is well-formed, needs nothing from elsewhere, and tells what the
-// text tells.
+// TestFailure_HTML checks pages of real failures: each is well-formed, has no references, and contains the content of
+// the text.
 func TestFailure_HTML(t *testing.T) {
 	for name, scenario := range map[string]Scenario{
 		"called directly":           copierScenario(true),
@@ -120,13 +120,13 @@ func TestFailure_HTML(t *testing.T) {
 			for _, e := range elements {
 				for _, attr := range []string{"src", "href", "srcset", "data", "action"} {
 					if to, ok := e.attr[attr]; ok && !strings.HasPrefix(to, "#") {
-						t.Errorf("%s has %s %q, which is elsewhere", e.name, attr, to)
+						t.Errorf("%s has %s %q, which is an external reference", e.name, attr, to)
 					}
 				}
 			}
 			if bytes.Contains(page, []byte("://")) || bytes.Contains(page, []byte("@import")) ||
 				bytes.Contains(page, []byte("url(")) {
-				t.Error("the page refers to something elsewhere")
+				t.Error("the page has an external reference")
 			}
 			said := strings.Join(texts(find(elements, "main", "")), "")
 			want := append(
@@ -153,14 +153,14 @@ func TestFailure_HTML(t *testing.T) {
 	}
 }
 
-// without turns an oracle off that has nothing to do with the failure.
+// without turns off an oracle that is not related to the failure.
 func without(s Scenario) Scenario {
 	s.Off = map[Oracle]string{OracleStatus: "there is no status"}
 	return s
 }
 
-// duplicated is a failure with all marks: a config map is created again, because the answer to its creation was lost,
-// and the cache is late.
+// duplicated is a failure with all marks: a ConfigMap is created again, because the response to its creation was lost,
+// and the cache is stale.
 func duplicated(t *testing.T) *Failure {
 	t.Helper()
 	p := mustPlan(t, copierScenario(true))
@@ -178,12 +178,12 @@ func duplicated(t *testing.T) *Failure {
 			{p.reference.points[added].point, FaultLagLong},
 		},
 	}
-	p.tell(t, f)
+	p.record(t, f)
 	return f
 }
 
-// TestFailure_HTML_lines checks that the page shows first what the text shows, and marks it by a symbol and a word, in
-// the drawing and in the table.
+// TestFailure_HTML_lines checks that the page first shows the lines of the text, and marks them with a symbol and a
+// word, in the drawing and in the table.
 func TestFailure_HTML_lines(t *testing.T) {
 	f := duplicated(t)
 	elements := pageElements(t, f)
@@ -205,7 +205,7 @@ func TestFailure_HTML_lines(t *testing.T) {
 		}
 	}
 	if len(f.arrivals) == 0 {
-		t.Error("there are no events")
+		t.Error("no events")
 	}
 	for _, mark := range []mark{faultMark, staleMark, harmMark} {
 		want := 0
@@ -220,7 +220,7 @@ func TestFailure_HTML_lines(t *testing.T) {
 		}
 		for _, row := range rows {
 			if !strings.Contains(row.text, string(mark)) {
-				t.Errorf("%s: the row does not say so: %s", mark, row.text)
+				t.Errorf("%s: the row does not have the word: %s", mark, row.text)
 			}
 		}
 		signs := 0
@@ -244,7 +244,7 @@ func TestFailure_HTML_lines(t *testing.T) {
 	}
 }
 
-// TestFailure_HTML_faults checks that each fault leads to the line where it comes true.
+// TestFailure_HTML_faults checks that each fault links to the line where it is injected.
 func TestFailure_HTML_faults(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
@@ -256,7 +256,7 @@ func TestFailure_HTML_faults(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &Failure{schedule: s}
-	p.tell(t, f)
+	p.record(t, f)
 	var got []string
 	for _, row := range f.shownFaults() {
 		line := ""
@@ -278,12 +278,12 @@ func TestFailure_HTML_faults(t *testing.T) {
 	for _, link := range find(pageElements(t, f), "a", "") {
 		target := strings.TrimPrefix(link.attr["href"], "#")
 		if !slices.ContainsFunc(pageElements(t, f), func(e element) bool { return e.attr["id"] == target }) {
-			t.Errorf("%q leads nowhere", link.text)
+			t.Errorf("%q has no target", link.text)
 		}
 	}
 }
 
-// TestFailure_HTML_meanwhile checks that a step of users at a bad time is marked, although it is only a step.
+// TestFailure_HTML_meanwhile checks that a step of users during a reconcile is marked.
 func TestFailure_HTML_meanwhile(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
@@ -295,14 +295,14 @@ func TestFailure_HTML_meanwhile(t *testing.T) {
 			},
 		},
 	}
-	p.tell(t, f)
+	p.record(t, f)
 	rows := find(pageElements(t, f), "details", "fault")
 	if len(rows) != 1 || !strings.Contains(rows[0].text, "change Secret default/a") {
-		t.Errorf("rows that are marked: %q, want the change of the secret", texts(rows))
+		t.Errorf("marked rows: %q, want the change of the secret", texts(rows))
 	}
 }
 
-// TestFailure_HTML_escapes checks that what is in a failure stays text, wherever it is.
+// TestFailure_HTML_escapes checks that all content of a failure is escaped.
 func TestFailure_HTML_escapes(t *testing.T) {
 	const evil = `"'><script>alert(1)</script><!--`
 	key := cacheOf(newSecret(evil).GroupVersionKind())
@@ -325,7 +325,7 @@ func TestFailure_HTML_escapes(t *testing.T) {
 	}
 	elements := pageElements(t, f)
 	if scripts := find(elements, "script", ""); len(scripts) != 1 || strings.Contains(scripts[0].text, "alert") {
-		t.Errorf("there are scripts that are not the page's: %v", scripts)
+		t.Errorf("unexpected scripts: %v", scripts)
 	}
 	for _, place := range []struct{ name, class string }{
 		{"title", ""},
@@ -347,19 +347,19 @@ func TestFailure_HTML_escapes(t *testing.T) {
 		if !slices.ContainsFunc(find(elements, place.name, place.class), func(e element) bool {
 			return strings.Contains(e.text, evil)
 		}) {
-			t.Errorf("%s %s does not have the text as it is", place.name, place.class)
+			t.Errorf("%s %s does not have the escaped text", place.name, place.class)
 		}
 	}
 }
 
-// TestTriedText checks what is said of the search.
+// TestTriedText checks the description of the search.
 func TestTriedText(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		tried  *Certificate
 		want   string
 	}{
-		{"a schedule that was saved", nil, "saved, or given"},
+		{"a schedule that was saved", nil, "saved or given"},
 		{"no fault is needed", &Certificate{Seed: 7}, "without any fault"},
 		{
 			"single faults found it", &Certificate{Seed: 7, Schedules: 31, Points: 9, Singles: 31},
@@ -367,7 +367,7 @@ func TestTriedText(t *testing.T) {
 		},
 		{
 			"pairs found it", &Certificate{Schedules: 40, Singles: 31, Recoveries: 5, Pairs: 4},
-			"After that 5 second faults on the way back, 4 pairs, and 0 random schedules.",
+			"After that 5 second faults, 4 pairs, and 0 random schedules.",
 		},
 	} {
 		f := &Failure{tried: c.tried, Shrinks: 3}
@@ -377,16 +377,16 @@ func TestTriedText(t *testing.T) {
 	}
 }
 
-// TestMeanings checks that the page has a word for everything.
+// TestMeanings checks that each oracle and each fault has a meaning.
 func TestMeanings(t *testing.T) {
 	for _, oracle := range append([]Oracle{oracleScenario}, allOracles...) {
 		if oracleMeanings[oracle] == "" {
-			t.Errorf("nothing is said about the oracle %s", oracle)
+			t.Errorf("no meaning of oracle %s", oracle)
 		}
 	}
 	for _, fault := range allFaults {
 		if fault.row().meaning == "" {
-			t.Errorf("nothing is said about the fault %s", fault)
+			t.Errorf("no meaning of fault %s", fault)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// told makes a run with a schedule, for its timeline.
-func told(t *testing.T, s Scenario, encoded string) *Failure {
+// recorded executes a schedule, for its timeline.
+func recorded(t *testing.T, s Scenario, encoded string) *Failure {
 	t.Helper()
 	p := mustPlan(t, s)
 	p.refer(t)
@@ -19,11 +19,11 @@ func told(t *testing.T, s Scenario, encoded string) *Failure {
 		t.Fatal(err)
 	}
 	f := &Failure{schedule: decoded}
-	p.tell(t, f)
+	p.record(t, f)
 	return f
 }
 
-// way writes down what a drawing needs of an entry.
+// way describes what a drawing needs of an entry.
 func (e entry) way() string {
 	name := func(p place) string {
 		return map[role]string{
@@ -41,7 +41,7 @@ func (e entry) way() string {
 	return fmt.Sprintf("%s to %s%s%s%s", name(e.from), name(e.to), turn, news, failed)
 }
 
-// TestTimeline_drawing checks what real runs note for a drawing.
+// TestTimeline_drawing checks what real runs record for a drawing.
 func TestTimeline_drawing(t *testing.T) {
 	const create = "create:ConfigMap:default/a:1"
 	for _, c := range []struct {
@@ -104,14 +104,14 @@ func TestTimeline_drawing(t *testing.T) {
 		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "delays", "gc to nowhere"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			f := told(t, c.scenario, c.schedule)
+			f := recorded(t, c.scenario, c.schedule)
 			entries := slices.Clone(f.entries)
 			for _, a := range f.arrivals {
 				entries = append(entries, a.entry)
 			}
 			at := slices.IndexFunc(entries, func(e entry) bool { return e.who == c.who && strings.HasPrefix(e.what, c.what) })
 			if at < 0 {
-				t.Fatalf("it is not there:\n%s", f.full())
+				t.Fatalf("no such entry:\n%s", f.full())
 			}
 			if got := entries[at].way(); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)

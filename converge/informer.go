@@ -22,47 +22,47 @@ type informer struct {
 	kind schema.GroupVersionKind
 	// objects are sorted by namespace and name.
 	objects []client.Object
-	// position is the version that the cache is at: the one of the list it began with, or of the last event.
+	// position is the version of the cache: that of its first list, or of its last event.
 	position int64
-	// coming are events that the API server has had, and the cache has not.
+	// coming are the events that are not in the cache yet.
 	coming []memapi.Event
 	held   *hold
-	// reads counts lists, which come in another order each time if they are to.
+	// reads counts lists, whose order changes each time with [FaultListOrder].
 	reads int
 
-	// resync is true when the cache is to repeat all that it has.
+	// resync is set if the cache must repeat all its objects.
 	resync bool
-	// plain and mappers find the requests for an object, without and with calls. Both are for New.
+	// plain and mappers return the requests for an object, without and with calls. Both are for New.
 	plain   []func(client.Object) []reconcile.Request
 	mappers []handler.MapFunc
-	// shared are the objects that were given away without a copy.
+	// shared are the objects that were handed out without a copy.
 	shared   []shared
 	handlers []*registration
-	// joining are the handlers that do not know yet what there is.
+	// joining are the handlers that have not received the existing objects yet.
 	joining []*registration
 }
 
-// hold is a watch that is late.
+// hold delays the events of a watch.
 type hold struct {
 	fault Fault
-	// from is the version of the first event that is late.
+	// from is the version of the first delayed event.
 	from int64
-	// reconcile is the number of reconciles that had been started.
+	// reconcile is the number of reconciles that were started before.
 	reconcile int
 }
 
-// longLag and longLagReconciles are how long a cache is late at most.
+// longLag and longLagReconciles limit the delay of a cache.
 const (
 	longLag           = 100 * time.Millisecond
 	longLagReconciles = 5
 )
 
-// due is true if there is an event that is not late.
+// due reports whether the next event is not delayed.
 func (i *informer) due() bool {
 	return len(i.coming) > 0 && (i.held == nil || i.coming[0].Version < i.held.from)
 }
 
-// ends is true when the hold ends with a reconcile.
+// ends reports whether the delay ends with a reconcile.
 func (h *hold) ends(number int) bool {
 	if h.fault == FaultLagReconcile {
 		return number > h.reconcile
@@ -70,12 +70,12 @@ func (h *hold) ends(number int) bool {
 	return number >= h.reconcile+longLagReconciles
 }
 
-// change is what a cache tells those who watch it.
+// change is what a cache reports to its handlers.
 type change struct {
 	before, after client.Object
-	// unseen is true for a deletion that was not seen, only found out about.
+	// unseen is set for a deletion that a list has revealed.
 	unseen bool
-	// initial is true for what was there when the handler came.
+	// initial is set for objects that existed when the handler was added.
 	initial bool
 }
 
@@ -95,7 +95,7 @@ func (i *informer) get(key types.NamespacedName) client.Object {
 	return nil
 }
 
-// next takes the next event into the cache.
+// next applies the next event to the cache.
 func (i *informer) next() change {
 	e := i.coming[0]
 	i.coming = i.coming[1:]
@@ -122,8 +122,8 @@ func (i *informer) store(kind watch.EventType, key types.NamespacedName, obj cli
 	}
 }
 
-// relist has the cache jump to what there is, and returns what it tells then: an object that was replaced by another
-// one of the same name has changed, and one that is gone has been deleted at some time.
+// relist replaces the content of the cache, and returns the changes: an object that was replaced by another one of the
+// same name has changed, and an object that no longer exists was deleted at some time.
 func (i *informer) relist(objects []client.Object, version int64) []change {
 	before := i.objects
 	i.objects, i.position, i.coming = slices.Clone(objects), version, nil

@@ -21,7 +21,7 @@ import (
 type copier struct {
 	client.Client
 
-	// generated has the API server name the config map, which makes a second one after an answer that got lost.
+	// generated lets the API server generate the name of the ConfigMap, so that a lost response leads to a second one.
 	generated bool
 }
 
@@ -63,7 +63,7 @@ func newSecret(name string) *corev1.Secret {
 	}
 }
 
-// copierScenario has the copier called directly.
+// copierScenario calls the copier directly.
 func copierScenario(generated bool) Scenario {
 	return Scenario{
 		Scheme: scheme.Scheme,
@@ -74,7 +74,7 @@ func copierScenario(generated bool) Scenario {
 	}
 }
 
-// controllerScenario has the copier called by a real controller.
+// controllerScenario runs the copier in a controller.
 func controllerScenario(generated bool) Scenario {
 	s := copierScenario(generated)
 	s.New, s.Owns = nil, nil

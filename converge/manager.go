@@ -14,8 +14,8 @@ import (
 	"trueup.dev/internal/offline"
 )
 
-// processManager is the manager of a process. Its controllers are real ones, with their own handlers, predicates and
-// queues.
+// processManager is the manager of a process. Its controllers are those of controller-runtime, with their own handlers,
+// predicates and queues.
 type processManager struct {
 	offline.Manager
 
@@ -65,7 +65,7 @@ func (m *processManager) watchController(controller offline.Controller) {
 	})
 }
 
-// ask has a request be worked on once more, whatever its controller is told of.
+// ask requests another reconcile, without an event.
 func (p *process) ask(req request) {
 	if p.manager == nil {
 		p.queue.add(req, time.Now())
@@ -76,8 +76,8 @@ func (p *process) ask(req request) {
 	}
 }
 
-// controlled makes a reconcile of a controller. Its beginning is a call, so that the order of those that begin at once
-// is always the same.
+// controlled performs a reconcile of a controller. Its start is a call, so that concurrent reconciles always start in
+// the same order.
 func (p *process) controlled(ctx context.Context, req request, do reconcile.Reconciler) (reconcile.Result, error) {
 	var a *activity
 	err := p.make(ctx, &call{
@@ -91,7 +91,7 @@ func (p *process) controlled(ctx context.Context, req request, do reconcile.Reco
 	return a.result, a.err
 }
 
-// startManager sets the process up, and starts its controllers.
+// startManager calls Setup, and starts the controllers.
 func (r *run) startManager(m *processManager) {
 	done := make(chan struct{})
 	var err error
@@ -102,10 +102,10 @@ func (r *run) startManager(m *processManager) {
 	}()
 	r.serveUntil(done)
 	if m.process.dead.Load() {
-		return // before it was ready
+		return // it has crashed during the start
 	}
 	if err != nil && len(r.schedule) > 0 {
-		r.crash() // as programs do that cannot start, to be started again
+		r.crash() // a program that cannot start exits, and is restarted
 		return
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *run) startManager(m *processManager) {
 			}
 		}()
 	}
-	// Controllers look every 100 ms whether their caches have synced.
+	// Controllers check every 100 ms whether their caches have synced.
 	r.work(time.Now().Add(startTime))
 	m.process.mu.Lock()
 	defer m.process.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// namespaceScenario has a whole namespace deleted. The reconciler leaves a note before it lets go, which nobody can
-// create in a namespace that ends.
+// namespaceScenario deletes a whole namespace. The reconciler creates a ConfigMap before it removes its finalizer,
+// which the API server rejects in a namespace that is being deleted.
 func namespaceScenario(stubborn bool, forbidden *int) Scenario {
 	const finalizer = "example.com/note"
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -51,16 +51,16 @@ func namespaceScenario(stubborn bool, forbidden *int) Scenario {
 	return s
 }
 
-// TestNamespacesThatEnd finds a reconciler that cannot let go, and that the other one meets the refusal on its way up,
-// too: users may delete the namespace at any time.
-func TestNamespacesThatEnd(t *testing.T) {
+// TestDeletedNamespaces finds a reconciler that does not remove its finalizer. The rejection also affects the other
+// one: users may delete the namespace at any time.
+func TestDeletedNamespaces(t *testing.T) {
 	forbidden := 0
 	report, err := Check(t, namespaceScenario(false, &forbidden), DefaultOptions())
 	if err != nil || report.Failure != nil {
 		t.Fatal(report.Failure, err)
 	}
 	if forbidden == 0 {
-		t.Error("no creation is refused because the namespace ends")
+		t.Error("no creation is rejected because the namespace is being deleted")
 	}
 	if report, err = Check(t, namespaceScenario(true, &forbidden), DefaultOptions()); err != nil {
 		t.Fatal(err)
@@ -68,6 +68,6 @@ func TestNamespacesThatEnd(t *testing.T) {
 	f := report.Failure
 	if f == nil || f.Violation.Oracle != OracleQuiescence ||
 		!strings.Contains(f.Violation.Message, "because it is being terminated") {
-		t.Errorf("got %v, want that it finds no end", f)
+		t.Errorf("got %v, want that the deletion does not end", f)
 	}
 }

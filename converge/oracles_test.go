@@ -48,7 +48,7 @@ func configMapOf(secret *corev1.Secret, owned bool) *corev1.ConfigMap {
 	return configMap
 }
 
-// TestEachOracle has a reconciler for each oracle that violates it, and the hint that goes with it.
+// TestEachOracle violates each oracle, and checks the hint.
 func TestEachOracle(t *testing.T) {
 	for name, c := range map[string]struct {
 		reconcile func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error)
@@ -80,7 +80,7 @@ func TestEachOracle(t *testing.T) {
 			})
 			return reconcile.Result{}, err
 		}, OracleIdempotence, "writes: modified ConfigMap default/a", "compare before writing"},
-		"duplicates: deleted and created anew": {func(
+		"duplicates: deleted and created again": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
 			configMap := configMapOf(secret, true)
@@ -96,7 +96,7 @@ func TestEachOracle(t *testing.T) {
 		"deletion: left over": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
 		}, OracleDeletion, "ConfigMap default/a is left over", "set an owner reference"},
-		"deletion: not gone": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		"deletion: a finalizer remains": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			if secret.DeletionTimestamp == nil && controllerutil.AddFinalizer(secret, "example.com/kept") {
 				return reconcile.Result{}, e.Client.Update(ctx, secret)
 			}
@@ -164,7 +164,7 @@ func TestEachOracle(t *testing.T) {
 			}
 			f := report.Failure
 			if f == nil {
-				t.Fatalf("nothing is found: %s", report.Certificate)
+				t.Fatalf("no failure: %s", report.Certificate)
 			}
 			if f.Violation.Oracle != c.oracle ||
 				!strings.Contains(f.Violation.Message+strings.Join(f.Violation.Details, ""), c.message) {
@@ -177,18 +177,18 @@ func TestEachOracle(t *testing.T) {
 	}
 }
 
-// TestOraclesThatAreOff does not find what it would find.
+// TestOraclesThatAreOff checks that an oracle that is off reports nothing.
 func TestOraclesThatAreOff(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
 	})
 	s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle())
 	s.Off = map[Oracle]string{OracleDeletion: "config maps are kept"}
-	s.Without = map[Fault]string{FaultTaken: "names are ours", FaultChildDeleted: "nobody deletes them"}
+	s.Without = map[Fault]string{FaultTaken: "names are ours", FaultChildDeleted: "no other client deletes them"}
 	p := mustPlan(t, s)
 	report := p.check(t, DefaultOptions())
 	if report.Failure != nil {
-		t.Fatalf("it is found:\n%s", report.Failure)
+		t.Fatalf("a violation was reported:\n%s", report.Failure)
 	}
 	for _, want := range []string{"without O5 deletion: config maps are kept", "without taken: names are ours"} {
 		if !strings.Contains(p.certificate(report), want) {
@@ -224,8 +224,8 @@ func conditionScenario(do func(ctx context.Context, e Env, pod *corev1.Pod) erro
 	}
 }
 
-// TestAStatusThatLies finds statuses that do not belong to the generation that they tell.
-func TestAStatusThatLies(t *testing.T) {
+// TestObservedGeneration finds statuses that name another generation.
+func TestObservedGeneration(t *testing.T) {
 	for name, c := range map[string]struct {
 		observed func(pod *corev1.Pod) int64
 		want     string
@@ -247,7 +247,7 @@ func TestAStatusThatLies(t *testing.T) {
 			}
 			switch f := report.Failure; {
 			case c.want == "" && f != nil:
-				t.Errorf("a false alarm:\n%s", f)
+				t.Errorf("a false positive:\n%s", f)
 			case c.want != "" && (f == nil || f.Violation.Cause != CauseObservedGeneration ||
 				!strings.Contains(f.Violation.Message, c.want)):
 				t.Errorf("got %v, want %s", f, c.want)
@@ -256,7 +256,7 @@ func TestAStatusThatLies(t *testing.T) {
 	}
 }
 
-// TestAdviceFailsOnlyWhenStrict updates what needs no update.
+// TestAdviceFailsOnlyWhenStrict updates an object without a change.
 func TestAdviceFailsOnlyWhenStrict(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		err := e.Client.Create(ctx, configMapOf(secret, true))
@@ -281,7 +281,7 @@ func TestAdviceFailsOnlyWhenStrict(t *testing.T) {
 	}
 }
 
-// TestAdvice tells of a delete that hits an object that was not seen, which did no harm here.
+// TestAdvice reports a delete of an object that is not in the cache, which does no harm here.
 func TestAdvice(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		wanted := secret.Data["value"][0] == '1'
@@ -306,8 +306,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestSystemsOutsideAndOldCaches evicts from a ring what an old cache does not know, and puts it back later.
-func TestSystemsOutsideAndOldCaches(t *testing.T) {
+// TestStaleCacheAndExternalSystem removes a member from a ring that a stale cache lacks, and adds it again later.
+func TestStaleCacheAndExternalSystem(t *testing.T) {
 	s := secretScenario(nil)
 	s.Consistency = TimeTravel
 	s.New = func(e Env) reconcile.Reconciler {
@@ -339,12 +339,12 @@ func TestSystemsOutsideAndOldCaches(t *testing.T) {
 	}
 	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" ||
 		f.schedule[0].fault != FaultStaleStart {
-		t.Errorf("got %v, want that b is deleted because of an old list", f)
+		t.Errorf("got %v, want that b is deleted because of a stale list", f)
 	}
 }
 
-// TestReadyBeforeWhatIsOutside says Ready first.
-func TestReadyBeforeWhatIsOutside(t *testing.T) {
+// TestReadyBeforeExternalSystem sets Ready first.
+func TestReadyBeforeExternalSystem(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	s := Scenario{
 		Scheme: scheme.Scheme, For: budget, Steps: Steps(Apply(budget), Settle()),

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// plan is a scenario that is fit to run, and what its runs share.
+// plan is a valid scenario, and what its runs share.
 type plan struct {
 	Scenario
 
@@ -31,15 +31,15 @@ type plan struct {
 	uncached map[schema.GroupVersionKind]bool
 	actors   []actorOf
 	faults   faultSet
-	// settles is how many steps wait until all is quiet.
+	// settles counts the steps that wait until the controller is idle.
 	settles int
 	seed    uint64
-	// read are the kinds that are read from caches, which are there from the beginning: other controllers of the same
-	// process may use them.
+	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
+	// may use them.
 	read []schema.GroupVersionKind
-	// waits is true if primary objects are not ready before their workloads are.
+	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
-	// reference is the run without faults, once there is one.
+	// reference is the run without faults, or nil before it.
 	reference *reference
 }
 
@@ -55,7 +55,7 @@ type actorOf struct {
 	kind schema.GroupVersionKind
 }
 
-// newPlan checks a scenario. The error lists all that is wrong with it.
+// newPlan checks a scenario. The error lists all problems.
 func newPlan(s Scenario) (*plan, error) {
 	if s.Scheme == nil {
 		return nil, errors.New("scenario: Scheme is required")
@@ -192,7 +192,7 @@ func newPlan(s Scenario) (*plan, error) {
 	return p, nil
 }
 
-// definition returns a definition of a custom kind that may be given in any form.
+// definition converts the definition of a custom kind, which may be unstructured.
 func definition(obj client.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
 		return crd, nil
@@ -201,7 +201,7 @@ func definition(obj client.Object) (*apiextensionsv1.CustomResourceDefinition, e
 		return nil, errors.New("is required")
 	}
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "CustomResourceDefinition" {
-		return nil, fmt.Errorf("%T %q is no custom resource definition", obj, kind)
+		return nil, fmt.Errorf("%T %q is not a CustomResourceDefinition", obj, kind)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestAScenarioIsCheckedWhole(t *testing.T) {
+func TestNewPlan_reportsAllProblems(t *testing.T) {
 	_, err := newPlan(Scenario{
 		Scheme: scheme.Scheme,
 		New:    func(Env) reconcile.Reconciler { return nil }, Setup: func(ctrl.Manager) error { return nil },
@@ -34,7 +34,7 @@ func TestAScenarioIsCheckedWhole(t *testing.T) {
 		With:    []Fault{"fire"},
 	})
 	if err == nil {
-		t.Fatal("it is accepted")
+		t.Fatal("no error")
 	}
 	want := []string{
 		"scenario: New and Setup exclude each other",
@@ -68,7 +68,7 @@ func TestAScenarioIsCheckedWhole(t *testing.T) {
 	}
 }
 
-func TestScenariosThatCannotBe(t *testing.T) {
+func TestInvalidScenarios(t *testing.T) {
 	usable := copierScenario(false)
 	for name, c := range map[string]struct {
 		change func(*Scenario)
@@ -80,7 +80,7 @@ func TestScenariosThatCannotBe(t *testing.T) {
 		},
 		"no reconciler": {func(s *Scenario) { s.New = nil }, "New or Setup is required"},
 		"a bad definition": {
-			func(s *Scenario) { s.CRDs = []client.Object{&corev1.ConfigMap{}} }, "is no custom resource definition",
+			func(s *Scenario) { s.CRDs = []client.Object{&corev1.ConfigMap{}} }, "is not a CustomResourceDefinition",
 		},
 		"an unknown watched": {func(s *Scenario) { s.Watches = []Watch{{}} }, "Watches[0].Object is required"},
 	} {
@@ -94,8 +94,8 @@ func TestScenariosThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestTheScenarioItselfMayNotWork finds what is wrong with a scenario when it is run without faults.
-func TestTheScenarioItselfMayNotWork(t *testing.T) {
+// TestScenariosThatFail checks scenarios that fail without faults.
+func TestScenariosThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Scenario)
 		want   string
@@ -117,7 +117,7 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 				return i.IndexField(context.Background(), &corev1.Secret{}, "field", none)
 			}
 		}, "Indexes: indexer conflict"},
-		"it is not as desired": {
+		"the state is not the desired one": {
 			func(s *Scenario) { s.Desired = func(State) error { return context.Canceled } }, "context canceled",
 		},
 		"the desired state reads an unknown kind": {func(s *Scenario) {
@@ -126,7 +126,7 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 				return nil
 			}
 		}, "State.Get of *unstructured.Unstructured"},
-		"an actor finds no end": {func(s *Scenario) {
+		"an actor does not stop": {func(s *Scenario) {
 			s.World = []Actor{actorOn("one", &corev1.Secret{}, labelled), actorOn("other", &corev1.Secret{}, labelled)}
 		}, "actor one does not stop: it has acted 2000 times"},
 	} {
@@ -144,7 +144,7 @@ func TestTheScenarioItselfMayNotWork(t *testing.T) {
 	}
 }
 
-// labelled changes an object each time that it is called.
+// labelled changes an object with each call.
 func labelled(ctx context.Context, c client.Client, obj *corev1.Secret) error {
 	metav1.SetMetaDataLabel(&obj.ObjectMeta, "version", obj.ResourceVersion)
 	return c.Update(ctx, obj)

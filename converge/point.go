@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// site is something that happens, as often as it may.
+// site is an action that can be repeated.
 type site struct {
-	// act is what happens, for example "create" or "event added".
+	// act is the action, for example "create" or "event added".
 	act string
-	// kind is a kind of objects, with a slash and the sub resource if there is one.
+	// kind is a kind of objects, with a slash and the subresource if there is one.
 	kind string
 	key  types.NamespacedName
 }
 
-// point is the n-th time that something happens in a run. The same point is in other runs, too, which makes it stable
-// when other faults come or go.
+// point is the n-th repetition of an action in a run. Other runs have the same point, so that schedules remain valid
+// when faults are added or removed.
 type point struct {
 	site
 
@@ -61,11 +61,10 @@ type deviation struct {
 
 func (d deviation) String() string { return fmt.Sprintf("%s at %s", d.fault, d.point) }
 
-// schedule is a run that is not the one where nothing goes wrong: at these points something does. With order 0 lists
-// come sorted.
+// schedule is a run with faults at these points.
 type schedule []deviation
 
-// at returns the fault at a point, if there is one.
+// at returns the fault at a point, or "".
 func (s schedule) at(p point) Fault {
 	for _, d := range s {
 		if d.point == p {
@@ -96,7 +95,7 @@ func decodeSchedule(encoded string) (s schedule, seed uint64, err error) {
 	version, rest, _ := strings.Cut(strings.TrimSpace(encoded), ":")
 	number, list, ok := strings.Cut(rest, ":")
 	if seed, err = strconv.ParseUint(number, 10, 64); !ok || version != scheduleVersion || err != nil {
-		return nil, 0, fmt.Errorf("schedule %q: it has to begin with %q, a seed and a colon", encoded, scheduleVersion+":")
+		return nil, 0, fmt.Errorf("schedule %q: must begin with %q, a seed and a colon", encoded, scheduleVersion+":")
 	}
 	s = schedule{}
 	if list == "" {
@@ -119,7 +118,7 @@ func decodeDeviation(encoded string) (deviation, error) {
 	}
 	parts := strings.Split(at, ":")
 	if len(parts) != 4 {
-		return deviation{}, fmt.Errorf("want what happens, kind, name and number, separated by colons")
+		return deviation{}, fmt.Errorf("want action, kind, name and number, separated by colons")
 	}
 	for i, part := range parts[:2] {
 		decoded, err := url.QueryUnescape(part)
@@ -138,7 +137,7 @@ func decodeDeviation(encoded string) (deviation, error) {
 	}
 	n, err := strconv.Atoi(parts[3])
 	if err != nil || n < 1 {
-		return deviation{}, fmt.Errorf("%q is no number above 0", parts[3])
+		return deviation{}, fmt.Errorf("%q must be a number greater than 0", parts[3])
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	return deviation{point{site{parts[0], parts[1], key}, n}, Fault(fault)}, nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestSchedulesCanBeWrittenDown(t *testing.T) {
+func TestSchedule_encode(t *testing.T) {
 	s := schedule{
 		{point{site{"create", "ConfigMap", types.NamespacedName{Namespace: "default", Name: "a"}}, 1}, FaultCrashAfter},
 		{
@@ -26,14 +26,14 @@ func TestSchedulesCanBeWrittenDown(t *testing.T) {
 		t.Errorf("got %s, want it to begin with %s", encoded, want)
 	}
 	if strings.ContainsAny(encoded, " '\"") {
-		t.Errorf("%s has what a shell does not leave as it is", encoded)
+		t.Errorf("%s has characters that a shell interprets", encoded)
 	}
 	decoded, seed, err := decodeSchedule(encoded + "\n")
 	if err != nil || seed != 7 {
 		t.Fatal(seed, err)
 	}
 	if diff := cmp.Diff(describeAll(s), describeAll(decoded)); diff != "" {
-		t.Errorf("what comes back (-want +got):\n%s", diff)
+		t.Errorf("decoded (-want +got):\n%s", diff)
 	}
 	if empty, _, err := decodeSchedule(schedule{}.encode(1)); err != nil || len(empty) != 0 {
 		t.Errorf("no faults: got %v, %v", empty, err)
@@ -48,10 +48,10 @@ func describeAll(s schedule) []string {
 	return all
 }
 
-func TestSchedulesThatNobodyHasWritten(t *testing.T) {
+func TestDecodeSchedule_invalid(t *testing.T) {
 	for encoded, want := range map[string]string{
-		"":                                  "has to begin with",
-		"v2:1:":                             "has to begin with",
+		"":                                  "must begin with",
+		"v2:1:":                             "must begin with",
 		"v1:restart@quiet::a/b:1":           "a seed and a colon",
 		"v1:-1:":                            "a seed and a colon",
 		"v1:1":                              "a seed and a colon",
@@ -61,8 +61,8 @@ func TestSchedulesThatNobodyHasWritten(t *testing.T) {
 		"v1:1:restart@quiet:%zz:a/b:1":      "invalid URL escape",
 		"v1:1:restart@quiet::%zz/b:1":       "invalid URL escape",
 		"v1:1:restart@quiet::a/%zz:1":       "invalid URL escape",
-		"v1:1:restart@quiet::a/b:0":         "no number above 0",
-		"v1:1:restart@quiet::a/b:x":         "no number above 0",
+		"v1:1:restart@quiet::a/b:0":         "must be a number greater than 0",
+		"v1:1:restart@quiet::a/b:x":         "must be a number greater than 0",
 	} {
 		if _, _, err := decodeSchedule(encoded); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", encoded, err, want)
@@ -82,7 +82,7 @@ func FuzzDecodeSchedule(f *testing.F) {
 			t.Fatalf("%q becomes %q: seed %d, %v", encoded, s.encode(seed), same, err)
 		}
 		if diff := cmp.Diff(describeAll(s), describeAll(again)); diff != "" {
-			t.Errorf("%q comes back otherwise (-want +got):\n%s", encoded, diff)
+			t.Errorf("%q is decoded differently (-want +got):\n%s", encoded, diff)
 		}
 	})
 }

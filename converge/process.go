@@ -18,16 +18,16 @@ import (
 	"trueup.dev/internal/guard"
 )
 
-// process is one life of the program that has the reconciler. It ends with a crash.
+// process is one life of the program with the reconciler. It ends with a crash.
 type process struct {
 	run    *run
 	number int
 	ctx    context.Context
 	cancel context.CancelFunc
-	// dead has whatever still runs end at its next call.
+	// dead ends each goroutine of the process at its next call.
 	dead atomic.Bool
 
-	// informers are those that have been asked for, in that order.
+	// informers are the caches, in the order of their creation.
 	informers []*informer
 	indexes   []index
 	env       Env
@@ -37,21 +37,21 @@ type process struct {
 	queue      queue
 	// For Setup.
 	manager *processManager
-	// guard notes what is written, with Gate.
+	// guard records what is written, with [Gate].
 	guard *guard.Cluster
 
 	mu sync.Mutex
 	// pending are the calls that wait to be served.
 	pending []*call
-	// active are the reconciles that go on, of which New's reconciler has one at most.
+	// active are the running reconciles. The reconciler of New has one at most.
 	active []*activity
-	// delivering is true while a cache tells of a change, which may make requests of its own.
+	// delivering is set while a cache calls handlers, which may make calls.
 	delivering bool
-	// deliveries are what caches tell next.
+	// deliveries are the next calls of handlers.
 	deliveries []func()
-	// stale are the caches that begin with an old list.
+	// stale are the caches that start with an old list.
 	stale []staleStart
-	// delivered is true when a cache has told of a change.
+	// delivered is set when the handlers have returned.
 	delivered bool
 	// filled are the versions of objects when they were read or written.
 	filled map[client.Object]string
@@ -59,35 +59,35 @@ type process struct {
 	written map[schema.GroupVersionKind]int64
 }
 
-// call is a request of a process. It waits until it is served: by the goroutine that owns the run, one at a time.
+// call is a request of a process. It waits until the goroutine that owns the run serves it, one call at a time.
 type call struct {
 	site
-	// what is said of it in a timeline, if that differs from the site.
+	// cached is set for reads from a cache.
 	cached bool
-	// obj is what is written, nil for reads.
+	// obj is the object that is written, or nil for reads.
 	obj client.Object
-	// gvk is the kind of what is read or written.
+	// gvk is the kind of the object.
 	gvk schema.GroupVersionKind
-	// conditional is true for a delete that only hits the object that was meant.
+	// conditional is set for a delete with a precondition.
 	conditional bool
-	// out is what is read, and into the object that is filled by a read.
+	// out is the list that is read, and into the object that is read.
 	out  runtime.Object
 	into client.Object
-	// do makes the call, with obj or a copy of it.
+	// do performs the call, with obj or a copy of it.
 	do func(obj client.Object) error
-	// outside is a call to another system. It is a write if it may have an effect.
+	// outside is set for a call to an external system, and effect if that may change something.
 	outside, effect bool
 	who             string
 
-	// behind is the reconcile that overtakes, if that has happened.
+	// behind is the reconcile that overtakes this one, if any.
 	behind string
 
-	// begin is for calls that only tell that a reconcile begins.
+	// begin is set for calls that are not requests, for example the start of a reconcile.
 	begin  func()
 	served chan error
 }
 
-// make has a call served, and ends the goroutine if the process is dead.
+// make waits until a call is served, and ends the goroutine if the process is dead.
 func (p *process) make(ctx context.Context, c *call) error {
 	if p.dead.Load() {
 		goruntime.Goexit()
@@ -108,8 +108,7 @@ func (p *process) make(ctx context.Context, c *call) error {
 	return err
 }
 
-// next returns a call that waits. If several do, because there are several goroutines, the order does not depend on
-// which was quicker.
+// next returns a waiting call. If several goroutines have made one, the order does not depend on which was first.
 func (p *process) next() *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +129,7 @@ func (p *process) next() *call {
 	return c
 }
 
-// activity returns the reconcile of a name that goes on, or nil.
+// activity returns the running reconcile of a name, or nil.
 func (p *process) activity(name string) *activity {
 	if at := slices.IndexFunc(p.active, func(a *activity) bool { return a.name == name }); at >= 0 {
 		return p.active[at]
@@ -138,7 +137,7 @@ func (p *process) activity(name string) *activity {
 	return nil
 }
 
-// isActive is true for a reconcile that goes on.
+// isActive reports whether a reconcile is running.
 func (p *process) isActive(name string) bool { return p.activity(name) != nil }
 
 // busy reports whether a reconcile or a handler is running.
@@ -161,7 +160,7 @@ func (p *process) changedVersion(c *call) bool {
 	return read && c.act == "update" && version != c.obj.GetResourceVersion()
 }
 
-// rival is a reconcile that goes on, and waits as another one does that makes a call.
+// rival returns the name of another running reconcile that waits for a response too, or "".
 func (p *process) rival(c *call) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +175,7 @@ func (p *process) rival(c *call) string {
 	return ""
 }
 
-// overtake has a call wait until a reconcile is over.
+// overtake makes a call wait until a reconcile has ended.
 func (p *process) overtake(c *call, rival string) {
 	c.behind = rival
 	p.mu.Lock()
@@ -184,7 +183,7 @@ func (p *process) overtake(c *call, rival string) {
 	p.pending = append(p.pending, c)
 }
 
-// die ends the process. What waits for an answer does not get one.
+// die ends the process. Waiting calls receive no response.
 func (p *process) die() {
 	p.dead.Store(true)
 	p.cancel()
@@ -206,36 +205,36 @@ func (p *process) callOutside(ctx context.Context, name string, effect func() er
 		return effect()
 	}})
 	if panicked != nil {
-		panic(panicked) // where the reconciler is, not where its calls are served
+		panic(panicked) // in the goroutine of the reconciler, not in that of the run
 	}
 	return err
 }
 
-// activity is a reconcile that goes on.
+// activity is a running reconcile.
 type activity struct {
 	request
 
 	number int
 	name   string
-	// changes is how many changes there were when it started, and at which version.
+	// changes is the number of changes before its start.
 	changes int
 
-	// What follows is set when it has ended.
+	// The following fields are set at its end.
 	done     bool
 	returned bool
 	result   reconcile.Result
 	err      error
 	panicked any
 	stack    string
-	// refused is true if a request has failed that may not fail again.
+	// refused is set if a request has failed with a temporary error.
 	refused bool
-	// failed are the faults that requests of it have met.
+	// failed are the faults that its requests received.
 	failed []Fault
 }
 
 type activityKey struct{}
 
-// whoIn tells on whose behalf a call is made.
+// whoIn returns the name of the reconcile that makes a call.
 func whoIn(ctx context.Context) string {
 	if a, ok := ctx.Value(activityKey{}).(*activity); ok {
 		return a.name
@@ -243,8 +242,8 @@ func whoIn(ctx context.Context) string {
 	return "process"
 }
 
-// reconcile makes a reconcile. It is called in a goroutine of its own, or in one of a controller. Panics go on if again
-// is true.
+// reconcile performs a reconcile, in a goroutine of its own or in one of a controller. It panics again after a panic if
+// again is set.
 func (p *process) reconcile(ctx context.Context, a *activity, do reconcile.Reconciler, again bool) {
 	defer func() {
 		r := recover()
@@ -264,7 +263,7 @@ func (p *process) reconcile(ctx context.Context, a *activity, do reconcile.Recon
 	a.returned = true
 }
 
-// ended returns the reconciles that have ended, and forgets them.
+// ended removes and returns the reconciles that have ended.
 func (p *process) ended() []*activity {
 	p.mu.Lock()
 	defer p.mu.Unlock()

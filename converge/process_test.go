@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestCallsThatPanic finds the panic of a call to another system, as one of the reconciler.
+// TestCallsThatPanic finds a panic in a call to an external system, as one of the reconciler.
 func TestCallsThatPanic(t *testing.T) {
 	report, err := Check(t, secretScenario(func(ctx context.Context, e Env, _ *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{}, e.Call(ctx, "look", func() error { panic("boom") })
@@ -31,8 +31,8 @@ func TestCallsThatPanic(t *testing.T) {
 	}
 }
 
-// TestGoroutinesThatHoldUpTheEnd are a failure even if nobody wants to know of leaks: such a run is not whole.
-func TestGoroutinesThatHoldUpTheEnd(t *testing.T) {
+// TestBlockedGoroutines fails even if the oracle of leaks is off: such a run is incomplete.
+func TestBlockedGoroutines(t *testing.T) {
 	s := secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 		go func() { <-make(chan struct{}) }()
 		return reconcile.Result{}, nil
@@ -47,13 +47,13 @@ func TestGoroutinesThatHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// TestRunsThatAreStuck waits for something outside of the scenario, which comes when that is told.
-func TestRunsThatAreStuck(t *testing.T) {
+// TestStuckRuns waits for an event outside of the scenario, which happens at the warning.
+func TestStuckRuns(t *testing.T) {
 	outside := make(chan struct{})
 	defer func(before time.Duration, tell func(string)) { stuckTime, warnStuck = before, tell }(stuckTime, warnStuck)
-	var told atomic.Value
+	var stuck atomic.Value
 	stuckTime, warnStuck = time.Millisecond, func(test string) {
-		if told.CompareAndSwap(nil, test) {
+		if stuck.CompareAndSwap(nil, test) {
 			close(outside)
 		}
 	}
@@ -64,13 +64,13 @@ func TestRunsThatAreStuck(t *testing.T) {
 	if o := p.execute(t, nil, p.usual(), nil); len(o.violations) > 0 {
 		t.Error(o.violations)
 	}
-	if told.Load() != t.Name() {
-		t.Errorf("it is told that %v is stuck", told.Load())
+	if stuck.Load() != t.Name() {
+		t.Errorf("got stuck test %v", stuck.Load())
 	}
 }
 
-// TestReconcilesThatOvertake has one of several workers come to its end while another one waits.
-func TestReconcilesThatOvertake(t *testing.T) {
+// TestOvertaken finishes one of several workers while another one waits.
+func TestOvertaken(t *testing.T) {
 	p := mustPlan(t, crowdScenario())
 	reference, ok := p.refer(t)
 	if !ok {
@@ -78,12 +78,12 @@ func TestReconcilesThatOvertake(t *testing.T) {
 	}
 	at := slices.IndexFunc(reference.points, func(m injectionPoint) bool { return m.faults.has(FaultOvertaken) })
 	if at < 0 {
-		t.Fatal("nobody can be overtaken")
+		t.Fatal("no point for FaultOvertaken")
 	}
 	log := &timeline{}
 	o := p.execute(t, schedule{{reference.points[at].point, FaultOvertaken}}, p.usual(), log)
 	if o.injected != 1 || len(o.violations) > 0 {
-		t.Errorf("it has come true %d times, with %v", o.injected, o.violations)
+		t.Errorf("injected %d times, with %v", o.injected, o.violations)
 	}
 	var rival string
 	from := slices.IndexFunc(log.entries, func(e entry) bool {
@@ -92,7 +92,7 @@ func TestReconcilesThatOvertake(t *testing.T) {
 		return ok && before == ""
 	})
 	if from < 0 {
-		t.Fatal("it is not told")
+		t.Fatal("no line of the fault")
 	}
 	who := log.entries[from].who
 	ends := func(name string) int {
@@ -103,10 +103,10 @@ func TestReconcilesThatOvertake(t *testing.T) {
 	}
 }
 
-// TestWatchesAreToldOneAfterTheOther has what finds the requests of two watches make calls.
-func TestWatchesAreToldOneAfterTheOther(t *testing.T) {
+// TestMappersRunOneAtATime makes calls in the mappers of two watches.
+func TestMappersRunOneAtATime(t *testing.T) {
 	var at, most atomic.Int32
-	told := map[string]int{}
+	calls := map[string]int{}
 	var mapped handler.MapFunc
 	s := copierScenario(false)
 	s.New = func(e Env) reconcile.Reconciler {
@@ -114,16 +114,16 @@ func TestWatchesAreToldOneAfterTheOther(t *testing.T) {
 			most.Store(max(most.Load(), at.Add(1)))
 			defer at.Add(-1)
 			_ = e.Client.List(ctx, &corev1.SecretList{})
-			told[obj.GetName()]++
+			calls[obj.GetName()]++
 			return nil
 		}
 		return &copier{e.Client, false}
 	}
-	called := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 	s.Given = []client.Object{
 		&corev1.ServiceAccount{
-			ObjectMeta: called("one"),
-		}, &corev1.ServiceAccount{ObjectMeta: called("two")}, &corev1.ConfigMap{ObjectMeta: called("three")},
+			ObjectMeta: named("one"),
+		}, &corev1.ServiceAccount{ObjectMeta: named("two")}, &corev1.ConfigMap{ObjectMeta: named("three")},
 	}
 	through := func(ctx context.Context, obj client.Object) []reconcile.Request { return mapped(ctx, obj) }
 	s.Watches = []Watch{{&corev1.ServiceAccount{}, through}, {&corev1.ConfigMap{}, through}}
@@ -131,12 +131,12 @@ func TestWatchesAreToldOneAfterTheOther(t *testing.T) {
 	if o, ok := p.refer(t); !ok {
 		t.Fatal(o.violations)
 	}
-	if most.Load() != 1 || told["one"] == 0 || told["two"] == 0 || told["three"] == 0 {
-		t.Errorf("%d at once, told of %v", most.Load(), told)
+	if most.Load() != 1 || calls["one"] == 0 || calls["two"] == 0 || calls["three"] == 0 {
+		t.Errorf("%d mappers at once, called with %v", most.Load(), calls)
 	}
 }
 
-// TestMappersThatWait have time pass although a request is due.
+// TestMappersThatWait lets time pass although a request is due.
 func TestMappersThatWait(t *testing.T) {
 	s := copierScenario(false)
 	s.Watches = []Watch{{&corev1.Secret{}, func(context.Context, client.Object) []reconcile.Request {

@@ -16,15 +16,15 @@ const (
 	lastDelay  = 1000 * time.Second
 )
 
-// request is a request of a controller, whose name is empty for New's reconciler.
+// request is a request of a controller, whose name is empty for the reconciler of New.
 type request struct {
 	reconcile.Request
 
 	controller string
 }
 
-// queue is the workqueue of a controller. A request is in it once at most, for the earliest time it was added for.
-// Those that are due come out in the order in which they became so.
+// queue is the workqueue of a controller. It has a request at most once, for the earliest time it was added for. Due
+// requests are taken in the order of their times.
 type queue struct {
 	items    []queued
 	failures map[request]int
@@ -50,12 +50,12 @@ func (q *queue) add(req request, due time.Time) {
 	q.items = slices.Insert(q.items, at, queued{req, due})
 }
 
-// remove takes a request out.
+// remove removes a request.
 func (q *queue) remove(req request) {
 	q.items = slices.DeleteFunc(q.items, func(item queued) bool { return item.request == req })
 }
 
-// take returns a request that is due.
+// take removes and returns a request that is due.
 func (q *queue) take(now time.Time) (request, bool) {
 	if len(q.items) == 0 || q.items[0].due.After(now) {
 		return request{}, false
@@ -65,7 +65,7 @@ func (q *queue) take(now time.Time) (request, bool) {
 	return req, true
 }
 
-// addRateLimited adds a request after a delay that gets longer each time, until it is forgotten.
+// addRateLimited adds a request after a delay, which doubles each time until forget is called.
 func (q *queue) addRateLimited(req request, now time.Time) {
 	if q.failures == nil {
 		q.failures = map[request]int{}
@@ -80,7 +80,7 @@ func (q *queue) addRateLimited(req request, now time.Time) {
 
 func (q *queue) forget(req request) { delete(q.failures, req) }
 
-// finish does what a controller does with the result of a reconcile.
+// finish handles the result of a reconcile as a controller does.
 func (q *queue) finish(a *activity, now time.Time) {
 	switch {
 	case isTerminal(a.err):

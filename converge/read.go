@@ -33,7 +33,7 @@ func (i *informer) read(
 ) error {
 	obj := i.get(key)
 	if obj == nil {
-		// The kind stands for the resource, as it does in a manager's cache.
+		// As in a manager's cache, the error names the kind instead of the resource.
 		return apierrs.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name)
 	}
 	options := (&client.GetOptions{}).ApplyOptions(opts)
@@ -111,12 +111,12 @@ func (p *process) list(gvk schema.GroupVersionKind, out client.ObjectList, optio
 	return nil
 }
 
-// ordered returns what a cache has: sorted, or in an order that is different each time.
+// ordered returns the objects of a cache: sorted, or in an order that changes each time.
 func (r *run) ordered(i *informer) []client.Object {
 	if r.listOrder == 0 || len(i.objects) < 2 {
 		return i.objects
 	}
-	// Another one comes first each time.
+	// Another object is the first one each time.
 	i.reads++
 	n := (i.reads + r.listOrder) % len(i.objects)
 	objects := slices.Concat(i.objects[n:], i.objects[:n])
@@ -124,7 +124,8 @@ func (r *run) ordered(i *informer) []client.Object {
 	return objects
 }
 
-// byFields returns what tells whether an object is selected by its fields, of which the cache must have indexes.
+// byFields returns a function that reports whether a field selector selects an object. The cache must have indexes of
+// the fields.
 func (p *process) byFields(
 	gvk schema.GroupVersionKind, selector fieldselectors.Selector,
 ) (func(client.Object) bool, error) {
@@ -142,7 +143,7 @@ func (p *process) byFields(
 			return nil, fmt.Errorf(
 				"Index with name field:%s does not exist",
 				requirement.Field,
-			) //nolint:staticcheck // what client-go says
+			) //nolint:staticcheck // the error of client-go
 		}
 		extracts = append(extracts, p.indexes[at].extract)
 	}
@@ -156,7 +157,7 @@ func (p *process) byFields(
 	}, nil
 }
 
-// share returns the object of the cache itself, once it is one that this cache has for itself.
+// share returns a copy of an object that is the same for all reads of this cache, as if it were the cache's own.
 func (i *informer) share(obj client.Object) client.Object {
 	for _, s := range i.shared {
 		if s.stored == obj || s.given == obj {
@@ -168,5 +169,5 @@ func (i *informer) share(obj client.Object) client.Object {
 	return given
 }
 
-// shared is an object that the reconciler got without a copy, and what it was then.
+// shared is an object that the reconciler received without a copy, and its content at that time.
 type shared struct{ given, stored client.Object }

@@ -10,57 +10,57 @@ import (
 	"time"
 )
 
-// Report is what an exploration has found.
+// Report is the result of a search.
 type Report struct {
-	// Failure is nil if nothing was found.
+	// Failure is nil if no failure was found.
 	Failure     *Failure
 	Certificate Certificate
 }
 
-// Failure is a way to violate an oracle, with the fewest faults that do.
+// Failure is a violation, and the fewest faults that cause it.
 type Failure struct {
 	Violation Violation
-	// Faults are what goes wrong, for people, and Replay is the same for the flag -converge.replay.
+	// Faults are the faults and their points, for people. Replay is the schedule for the flag -converge.replay.
 	Faults []string
 	Replay string
-	// Hint tells what such a bug often comes from, and what helps.
+	// Hint is the usual reason for such a failure, and its solution.
 	Hint string
-	// Shrinks is how many runs it took to find the fewest faults.
+	// Shrinks is the number of runs that were needed to find the fewest faults.
 	Shrinks int
 
 	schedule schedule
 	entries  []entry
 	arrivals []arrival
 	hits     map[point]int
-	// test is the name of the test, and tried what was tried before; nil for a schedule that was saved or given.
+	// test is the name of the test. tried is what was tried before, or nil for a schedule that was saved or given.
 	test  string
 	tried *Certificate
-	// leftOut are the oracles and faults that the scenario does without, with the reasons.
+	// leftOut are the oracles that are off and the faults that are disabled, with the reasons.
 	leftOut []string
 }
 
-// Certificate tells what was tried. Without a failure, and if nothing is left of Recoveries, it proves that no single
-// fault of the model has the reconciler end in another state; of several faults at once it only tells how many were
-// tried.
+// Certificate counts what was tried. Without a failure, and if RecoveriesLeft is 0, it proves that no single fault of
+// the model leads the reconciler to another state. For several faults it only counts the schedules that were tried.
 type Certificate struct {
 	Seed uint64
-	// Points are where something can go wrong in the run without faults, and Reconciles how many there are in it.
+	// Points is the number of injection points in the run without faults, and Reconciles that of its reconciles.
 	Points, Reconciles int
-	// Enumerated counts faults at points, Pruned those that are the same as others, and Singles those that were tried.
+	// Enumerated counts faults at points, Pruned those that are equivalent to another fault, and Singles those that were
+	// tried.
 	Enumerated, Pruned, Singles int
-	// Recoveries counts second faults at points that are only there after a first one, and RecoveriesLeft those that were
-	// not tried.
+	// Recoveries counts second faults at points that only exist after a first one, and RecoveriesLeft those that were not
+	// tried.
 	Recoveries, RecoveriesLeft int
-	// Pairs counts pairs of faults that were tried, of PairsInAll, and Random schedules of up to six faults.
+	// Pairs counts the pairs of faults that were tried, of PairsInAll, and Random the schedules of up to six faults.
 	Pairs, PairsInAll, Random int
-	// Schedules is how many runs there were with faults.
+	// Schedules is the number of runs with faults.
 	Schedules int
-	// Advice is what is dangerous but did no harm in what was tried.
+	// Advice lists dangerous requests that did no harm.
 	Advice []string
-	// LeftOut lists what was not looked for or not tried, and why: oracles that are off, faults that the scenario does
-	// without, and settlings that users have to wait for, because the run without faults fails if they do not.
+	// LeftOut lists what was not checked or not tried, with the reasons: oracles that are off, faults that are disabled,
+	// and Settles that users must wait for, because the run without faults fails otherwise.
 	LeftOut []string
-	// Idle counts requests without an effect in the run without faults.
+	// Idle counts writes without an effect in the run without faults.
 	Idle    int
 	Elapsed time.Duration
 
@@ -74,15 +74,15 @@ func (c Certificate) String() string {
 	case c.failed:
 		b.WriteString("a failure was found")
 	case len(c.LeftOut) > 0:
-		b.WriteString("converges under every single fault, but for what is left out")
+		b.WriteString("converges under every single fault, except for what is left out")
 	default:
 		b.WriteString("converges under every single fault")
 	}
 	fmt.Fprintf(
-		&b, ": %s with %d faults, %d of them the same as others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned,
+		&b, ": %s with %d faults, %d of them equivalent to others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned,
 		c.Singles,
 	)
-	fmt.Fprintf(&b, "; %d second faults on the way back", c.Recoveries)
+	fmt.Fprintf(&b, "; %d second faults", c.Recoveries)
 	if c.RecoveriesLeft > 0 {
 		fmt.Fprintf(&b, " (%d not run, -converge.budget is for more)", c.RecoveriesLeft)
 	}
@@ -90,7 +90,7 @@ func (c Certificate) String() string {
 	return b.String()
 }
 
-// maxLines is how long a timeline is at most.
+// maxLines limits the length of a timeline.
 const maxLines = 12
 
 // String formats the failure with its timeline.
@@ -110,10 +110,10 @@ func (f *Failure) String() string {
 	return b.String()
 }
 
-// Timeline formats what happens, without what does not matter.
+// Timeline formats the most important lines of the timeline.
 func (f *Failure) Timeline() string { return f.format(f.lines()) }
 
-// full formats all that happens.
+// full formats the whole timeline.
 func (f *Failure) full() string {
 	all := make([]int, len(f.entries))
 	for i := range all {
@@ -137,7 +137,7 @@ func (f *Failure) format(lines []int) string {
 		if e.mark != "" {
 			mark = "  ◄ " + string(e.mark)
 		}
-		// What is last is not aligned, so that a long result does not make all lines long.
+		// The last column is not aligned, so that a long result does not make all lines long.
 		fmt.Fprintf(
 			w, "%2d\t%s\t%s\t%s\t%s\t%s%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache,
 			shorten(e.result), mark,
@@ -160,7 +160,8 @@ func shorten(s string) string {
 	return s
 }
 
-// lines are the entries that are shown: those that matter most, as many as fit. Gaps take a line, too.
+// lines returns the indexes of the entries that are shown: the most important ones, as many as fit. A gap takes a line,
+// too.
 func (f *Failure) lines() []int {
 	order := make([]int, len(f.entries))
 	for i := range order {
@@ -188,7 +189,7 @@ func gaps(lines []int) int {
 	return n
 }
 
-// userFrames returns the lines of a stack that are not of the runtime or of this package.
+// userFrames returns the lines of a stack that belong neither to the runtime nor to this package.
 func userFrames(stack string) []string {
 	var frames []string
 	lines := strings.Split(stack, "\n")

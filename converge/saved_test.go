@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestFailuresAreSavedAndTriedFirst finds a failure, saves it, and finds it again without looking for it.
+// TestFailuresAreSavedAndTriedFirst finds a failure, saves it, and finds it again without a search.
 func TestFailuresAreSavedAndTriedFirst(t *testing.T) {
 	t.Chdir(t.TempDir())
 	found := mustPlan(t, copierScenario(true)).check(t, DefaultOptions()).Failure
 	if found == nil {
-		t.Fatal("nothing is found")
+		t.Fatal("no failure")
 	}
 	file, err := save(t, found)
 	if err != nil {
@@ -25,7 +25,7 @@ func TestFailuresAreSavedAndTriedFirst(t *testing.T) {
 		t.Errorf("got %v, want %v", again, found)
 	}
 	if fixed := mustPlan(t, copierScenario(false)).replaySaved(t); fixed != nil {
-		t.Errorf("it fails although it is fixed: %v", fixed)
+		t.Errorf("the fixed reconciler fails: %v", fixed)
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestFailuresAreSavedAndTriedFirst(t *testing.T) {
 	}
 }
 
-// TestFailuresAreShort finds that what is shrunk has no fault too many, and a timeline that fits.
+// TestFailuresAreShort checks that a shrunk failure needs each of its faults, and that its timeline is short.
 func TestFailuresAreShort(t *testing.T) {
 	p := mustPlan(t, copierScenario(true))
 	reference, ok := p.refer(t)
@@ -55,9 +55,9 @@ func TestFailuresAreShort(t *testing.T) {
 		tried++
 		f := &Failure{Violation: v, schedule: s}
 		p.shrink(t, f)
-		p.tell(t, f)
+		p.record(t, f)
 		if f.Violation.Oracle != v.Oracle || f.Violation.About != v.About {
-			t.Errorf("%s: slips to %s", v, f.Violation)
+			t.Errorf("%s: became %s", v, f.Violation)
 		}
 		faults = append(faults, len(f.Faults))
 		if lines := strings.Count(f.Timeline(), "\n") - 1; lines > maxLines {

@@ -19,9 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestWhatIsDueLaterIsNotReconcilingAgain polls until something is old enough, which takes longer than most things do.
-// That is no write without a reason.
-func TestWhatIsDueLaterIsNotReconcilingAgain(t *testing.T) {
+// TestPollingLongerThanUsual polls until an object is old enough. The write at the end is not redundant.
+func TestPollingLongerThanUsual(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		if secret.Labels["old"] != "" {
 			return reconcile.Result{}, nil
@@ -45,8 +44,7 @@ func TestWhatIsDueLaterIsNotReconcilingAgain(t *testing.T) {
 	}
 }
 
-// TestReconcilingAgainPassesPredicates counts reconciles in an object, and has a predicate that keeps resyncs from
-// being one.
+// TestReconcilingAgainPassesPredicates counts reconciles in an object, and has a predicate that drops resyncs.
 func TestReconcilingAgainPassesPredicates(t *testing.T) {
 	s := Scenario{
 		Scheme: secretScenario(nil).Scheme, For: &corev1.Secret{},
@@ -77,12 +75,12 @@ func TestReconcilingAgainPassesPredicates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := report.Failure; f == nil || f.Violation.Oracle != OracleIdempotence || len(f.Faults) > 0 {
-		t.Errorf("got %v, want a write without a reason, and without faults", f)
+		t.Errorf("got %v, want a redundant write, without faults", f)
 	}
 }
 
-// TestUsersWhoHaveToWait has a scenario that does not work if users are quick, which the certificate tells.
-func TestUsersWhoHaveToWait(t *testing.T) {
+// TestUsersMustWait has a scenario that fails if users do not wait, which the certificate reports.
+func TestUsersMustWait(t *testing.T) {
 	s := copierScenario(false)
 	changed := newSecret("a")
 	changed.Data["value"] = []byte("2")
@@ -113,21 +111,20 @@ func TestUsersWhoHaveToWait(t *testing.T) {
 	if report.Failure != nil {
 		t.Fatal(report.Failure)
 	}
-	want := "without users who do not wait at step 2, settle: without any fault that leads to scenario: step must have " +
+	want := "users always wait at step 2, settle: otherwise the run without faults fails: scenario: step must have " +
 		"been there: context deadline exceeded"
 	if left := report.Certificate.LeftOut; len(left) != 1 || left[0] != want {
-		t.Errorf("left out is %q, want %q", left, want)
+		t.Errorf("LeftOut is %q, want %q", left, want)
 	}
 	if got := report.Certificate.String(); !strings.HasPrefix(
-		got, "converges under every single fault, but for what is left out: ",
+		got, "converges under every single fault, except for what is left out: ",
 	) {
 		t.Errorf("the certificate says %s", got)
 	}
 }
 
-// TestRenewalsOnPurpose has tokens that are made anew when they are old: what is due in hours or months is nothing to
-// wait for.
-func TestRenewalsOnPurpose(t *testing.T) {
+// TestRenewals replaces old tokens: work that is due in hours or months is not awaited.
+func TestRenewals(t *testing.T) {
 	for _, lifetime := range []time.Duration{time.Hour, 20 * time.Hour, 24 * time.Hour, 60 * 24 * time.Hour} {
 		t.Run(lifetime.String(), func(t *testing.T) {
 			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -158,7 +155,7 @@ func TestRenewalsOnPurpose(t *testing.T) {
 	}
 }
 
-// TestPollsThatIgnoreErrors come to an end: what an answer tells is no failure.
+// TestPollsThatIgnoreErrors converge: an ignored error is not a failure.
 func TestPollsThatIgnoreErrors(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		if _, err := e.Cloud.Get(ctx, "nothing"); err != nil && !errors.Is(err, ErrAbsent) {
@@ -176,7 +173,7 @@ func TestPollsThatIgnoreErrors(t *testing.T) {
 	}
 }
 
-// TestRenewalsOfTwo renews what belongs to two objects, at about the same time and as often as many do.
+// TestRenewalsOfTwo renews the tokens of two objects at about the same time.
 func TestRenewalsOfTwo(t *testing.T) {
 	for _, lifetime := range []time.Duration{30 * time.Minute, 31 * time.Minute, time.Hour} {
 		s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -197,12 +194,12 @@ func TestRenewalsOfTwo(t *testing.T) {
 			t.Fatal(lifetime, report.Failure, err)
 		}
 		if report.Certificate.Points > 60 {
-			t.Errorf("%s: %d points: it is renewed again and again until all is quiet", lifetime, report.Certificate.Points)
+			t.Errorf("%s: %d points: renewed too often during a Settle", lifetime, report.Certificate.Points)
 		}
 	}
 }
 
-// TestPollsThatMayBeHot looks at the state although somebody looks all the time, if that is what is wanted.
+// TestPollsThatMayBeHot checks the state of a hot loop if the oracle is off.
 func TestPollsThatMayBeHot(t *testing.T) {
 	s := secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: 5 * time.Millisecond}, nil
@@ -214,13 +211,12 @@ func TestPollsThatMayBeHot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := report.Failure; f == nil || f.Violation.Oracle != OracleEndState {
-		t.Errorf("got %v, want that the state is looked at", f)
+		t.Errorf("got %v, want that the state is checked", f)
 	}
 }
 
-// TestUsersWhoChangeTheirMind has a late cache show what was only there in between: what that leads to is nobody's
-// mistake.
-func TestUsersWhoChangeTheirMind(t *testing.T) {
+// TestRevertedChanges has a stale cache show an intermediate state: its consequences are not a violation.
+func TestRevertedChanges(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		found := &corev1.ConfigMapList{}
 		if err := e.APIReader.List(ctx, found, client.InNamespace(secret.Namespace)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shrink looks for the fewest and simplest faults that violate the same.
+// shrink finds the fewest and simplest faults that cause the same violation.
 func (p *plan) shrink(t *testing.T, f *Failure) {
 	fails := func(s schedule) bool {
 		o := p.execute(t, s, p.usual(), nil)
@@ -26,7 +26,7 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 	}
 }
 
-// drop leaves out the faults that it does not take.
+// drop removes the faults that are not needed.
 func drop(f *Failure, fails func(schedule) bool) {
 	for i := 0; i < len(f.schedule); {
 		if shorter := slices.Delete(slices.Clone(f.schedule), i, i+1); fails(shorter) {
@@ -37,7 +37,7 @@ func drop(f *Failure, fails func(schedule) bool) {
 	}
 }
 
-// simplify has simpler faults, or the same ones earlier, where that fails as well.
+// simplify replaces faults by simpler ones, or by the same ones earlier, if the failure remains.
 func simplify(f *Failure, fails func(schedule) bool) {
 	for i := range f.schedule {
 		for _, fault := range f.schedule[i].fault.row().simpler {
@@ -57,8 +57,8 @@ func simplify(f *Failure, fails func(schedule) bool) {
 	}
 }
 
-// tell makes the run of a failure once more, for its timeline.
-func (p *plan) tell(t *testing.T, f *Failure) {
+// record runs the schedule of a failure again, for its timeline.
+func (p *plan) record(t *testing.T, f *Failure) {
 	log := &timeline{}
 	o := p.execute(t, f.schedule, p.usual(), log)
 	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
@@ -68,7 +68,7 @@ func (p *plan) tell(t *testing.T, f *Failure) {
 	p.explain(t, f)
 }
 
-// explain fills in what is known of a failure whose run is over.
+// explain fills in the description of a failure.
 func (p *plan) explain(t *testing.T, f *Failure) {
 	f.test, f.leftOut = t.Name(), p.leftOut()
 	for _, d := range f.schedule {

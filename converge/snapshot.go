@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// snapshot is the state when all was quiet.
+// snapshot is the state at a Settle.
 type snapshot struct {
 	kinds   []schema.GroupVersionKind
 	objects [][]client.Object
@@ -48,7 +48,7 @@ func (w *world) snapshot() *snapshot {
 	return s
 }
 
-// count is how many objects there are of a kind.
+// count returns the number of objects of a kind.
 func (s *snapshot) count(kind schema.GroupVersionKind) int {
 	if i := slices.Index(s.kinds, kind); i >= 0 {
 		return len(s.objects[i])
@@ -56,7 +56,7 @@ func (s *snapshot) count(kind schema.GroupVersionKind) int {
 	return 0
 }
 
-// difference tells what an object has in a state that it has not in the state it should be in, or the other way round.
+// difference describes an object that differs between two states.
 type difference struct {
 	// name is that of the object.
 	name string
@@ -66,7 +66,7 @@ type difference struct {
 	lines []string
 }
 
-// rank is lower for what tells more: objects of which there are too many, then those that are missing or left over.
+// rank is lower for more important differences: duplicates, then objects that are missing or should not exist.
 func (d difference) rank() int {
 	switch {
 	case d.extra:
@@ -78,7 +78,7 @@ func (d difference) rank() int {
 	}
 }
 
-// differences compares a state to the one that it should be.
+// differences compares a state to the expected one.
 func (p *plan) differences(want, got *snapshot, masked map[string]bool) []difference {
 	if alike(want, got) {
 		return nil
@@ -131,7 +131,7 @@ func differentFields(name string, want, got fields, masked map[string]bool) []st
 	return lines
 }
 
-// maskKey is what a field of an object is masked by. Items of lists are not told apart.
+// maskKey returns the key of a field for masks. All items of a list have the same key.
 func maskKey(name, path string) string {
 	var b strings.Builder
 	for rest := path; ; {
@@ -145,8 +145,8 @@ func maskKey(name, path string) string {
 	return name + ":" + b.String()
 }
 
-// flatten makes of a state a list of fields by object, without what is different in each run: versions, UIDs, times,
-// and names that the API server has made.
+// flatten lists the fields of a state by object, without what differs in each run: versions, UIDs, times, and names
+// that the API server has generated.
 func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 	if s.flat != nil {
 		return s.flat
@@ -195,7 +195,7 @@ func (f fields) String() string {
 	return string(encoded)
 }
 
-// namer gives names to what has another one in each run.
+// namer replaces what has another name in each run.
 type namer struct{ pairs []string }
 
 func (n *namer) learn(kind schema.GroupVersionKind, obj client.Object) {
@@ -240,7 +240,7 @@ func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace
 	return f
 }
 
-// addMetadata adds what of the metadata is content.
+// addMetadata adds the metadata that users and controllers set.
 func (f fields) addMetadata(obj client.Object, replace *strings.Replacer) {
 	for key, value := range obj.GetLabels() {
 		f["metadata.labels["+key+"]"] = strconv.Quote(replace.Replace(value))
@@ -258,7 +258,7 @@ func (f fields) addMetadata(obj client.Object, replace *strings.Replacer) {
 		if owner.Controller != nil && *owner.Controller {
 			kind = "the controller"
 		}
-		// The UID of an owner that is gone has no name.
+		// The UID of an owner that no longer exists has no name.
 		f["metadata.ownerReferences["+owner.Kind+" "+replace.Replace(owner.Name)+"]"] = kind + ", " + replace.Replace(
 			string(owner.UID),
 		)
@@ -273,7 +273,7 @@ func (f fields) add(path string, value any, replace *strings.Replacer) {
 	case map[string]any:
 		for key, item := range value {
 			if key == "observedGeneration" {
-				continue // generations are counted differently when there were more writes
+				continue // further writes change generations
 			}
 			if plainKey(key) {
 				f.add(path+"."+key, item, replace)
@@ -312,7 +312,7 @@ func isTime(s string) bool {
 	return err == nil
 }
 
-// masks returns the fields that differ between two runs without faults: they are made up anew each time.
+// masks returns the fields that differ between two runs without faults: they are generated in each run.
 func (p *plan) masks(a, b []*snapshot) map[string]bool {
 	masked := map[string]bool{}
 	for i := range min(len(a), len(b)) {

@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestKindsOfTheSameNameAreNotTheSame has two groups with a kind of the same name, and an object of the same name in
-// each.
-func TestKindsOfTheSameNameAreNotTheSame(t *testing.T) {
+// TestKindsOfTheSameName compares objects of the same name, of two groups with a kind of the same name.
+func TestKindsOfTheSameName(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	state := func(one, other string) *snapshot {
 		s := &snapshot{}

@@ -14,7 +14,7 @@ import (
 	"trueup.dev/internal/calledby"
 )
 
-// start starts a process, whose caches begin with what there is.
+// start starts a process, whose caches start with the current state.
 func (r *run) start(number int, stale ...staleStart) {
 	p := &process{
 		run: r, number: number, written: map[schema.GroupVersionKind]int64{}, filled: map[client.Object]string{},
@@ -49,7 +49,7 @@ func (r *run) start(number int, stale ...staleStart) {
 			return
 		}
 	}
-	// What a constructor does it may also do with the client.
+	// A constructor may use the client.
 	built := make(chan struct{})
 	go func() {
 		defer close(built)
@@ -58,7 +58,7 @@ func (r *run) start(number int, stale ...staleStart) {
 	}()
 	r.serveUntil(built)
 	if p.dead.Load() {
-		return // before it was ready
+		return // it has crashed during the start
 	}
 	if p.reconciler = r.consistent(p, p.reconciler); p.reconciler == nil {
 		r.violate(scenarioFailure("New returned nil"))
@@ -82,7 +82,7 @@ func (r *run) start(number int, stale ...staleStart) {
 	}
 }
 
-// serveUntil serves calls until something is done.
+// serveUntil serves calls until a channel is closed.
 func (r *run) serveUntil(done <-chan struct{}) {
 	for {
 		select {
@@ -94,7 +94,7 @@ func (r *run) serveUntil(done <-chan struct{}) {
 	}
 }
 
-// watch has objects of a kind lead to requests that need no calls to find.
+// watch adds a function that returns the requests for objects of a kind without calls.
 func (p *process) watch(kind schema.GroupVersionKind, requests func(client.Object) []reconcile.Request) {
 	i := p.informer(kind)
 	i.plain = append(i.plain, requests)
@@ -118,7 +118,7 @@ func (p *plan) ownerOf(obj client.Object) []reconcile.Request {
 	return nil
 }
 
-// informer returns the cache of a kind, which starts with what there is now.
+// informer returns the cache of a kind, which starts with the current state.
 func (p *process) informer(kind schema.GroupVersionKind) *informer {
 	if i := p.existing(kind); i != nil {
 		return i
@@ -133,10 +133,10 @@ func (p *process) informer(kind schema.GroupVersionKind) *informer {
 	return i
 }
 
-// staleStart is a cache that begins with an old list.
+// staleStart is a cache that starts with an old list.
 type staleStart struct {
 	kind schema.GroupVersionKind
-	// back is how many events of the kind are missing.
+	// back is the number of events of the kind that it lacks.
 	back int
 }
 

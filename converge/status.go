@@ -14,20 +14,20 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// objectStatus is the part of a status that has a meaning by convention.
+// objectStatus is the part of a status that has a conventional meaning.
 type objectStatus struct {
 	observed   int64
 	conditions []metav1.Condition
 }
 
-// ready is true if the condition Ready is, of a generation.
+// ready reports whether the condition Ready is true for a generation.
 func (s objectStatus) ready(generation int64) bool {
 	c := meta.FindStatusCondition(s.conditions, "Ready")
 	return c != nil && c.Status == metav1.ConditionTrue &&
 		(c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
 }
 
-// statusOf returns what the status of an object tells.
+// statusOf returns the status of an object.
 func statusOf(obj client.Object) objectStatus {
 	if nilcheck.IsNil(obj) {
 		return objectStatus{}

@@ -14,36 +14,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Step is something that users do, or wait for. Users see what the API server has, and their requests do not fail.
+// Step is an action of the users, or a wait. Users see what the API server has, and their requests do not fail.
 type Step struct {
 	name string
 	do   func(ctx context.Context, c client.Client) error
-	// settle is true for a step that waits until all is quiet.
+	// settle is set for a step that waits until the controller is idle.
 	settle bool
 	sleep  time.Duration
 }
 
-// Steps are steps one after the other.
+// Steps returns its arguments.
 func Steps(steps ...Step) []Step { return steps }
 
-// Settle waits until all is quiet: faults have stopped, caches have caught up, and no reconcile is due that would
-// change anything. The oracles look at what there is then.
+// Settle waits until the controller is idle: no more faults are injected, caches are up to date, and no reconcile is
+// due that would change anything. Then the oracles check the state.
 //
-// Who looks again and again is waited for as long as something comes of it, and another minute. Who comes back after
-// half an hour or more is waited for once, if that is not longer than half of [Scenario.Patience]: what is done then
-// may be the same each time. All else that only time brings needs a [Sleep] before.
+// Requests that poll are awaited as long as they change something, and another minute. Requests that are requeued after
+// half an hour or more are awaited once, if that is not longer than half of [Scenario.Patience]: the work after it may
+// be the same each time. All other work that only depends on time requires a [Sleep] before.
 func Settle() Step { return Step{name: "settle", settle: true} }
 
-// Sleep lets time pass, and what happens meanwhile happen.
+// Sleep lets time pass.
 func Sleep(d time.Duration) Step { return Step{name: "wait " + d.String(), sleep: d} }
 
-// Do does something else. The client reads what the API server has.
+// Do calls a function. Its client reads what the API server has.
 func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 	return Step{name: name, do: do}
 }
 
-// Apply creates an object, or makes the existing one have the same content: all is replaced but metadata and status;
-// labels and annotations are added.
+// Apply creates an object, or replaces the content of the existing one except metadata and status. Labels and
+// annotations are added.
 func Apply(obj client.Object) Step {
 	return Step{name: "apply " + describe(obj), do: func(ctx context.Context, c client.Client) error {
 		err := replace(ctx, c, obj)
@@ -54,7 +54,7 @@ func Apply(obj client.Object) Step {
 	}}
 }
 
-// Update is Apply for an object that must be there already.
+// Update is [Apply] for an object that must exist.
 func Update(obj client.Object) Step {
 	return Step{
 		name: "update " + describe(
@@ -64,7 +64,7 @@ func Update(obj client.Object) Step {
 	}
 }
 
-// Change changes an object, which must be there.
+// Change changes an object, which must exist.
 func Change[T client.Object](obj T, change func(T)) Step {
 	return Step{name: "change " + describe(obj), do: func(ctx context.Context, c client.Client) error {
 		current := obj.DeepCopyObject().(T)
@@ -76,14 +76,14 @@ func Change[T client.Object](obj T, change func(T)) Step {
 	}}
 }
 
-// Delete deletes an object, and does not wait until it is gone.
+// Delete deletes an object, and does not wait until it no longer exists.
 func Delete(obj client.Object) Step {
 	return Step{name: "delete " + describe(obj), do: func(ctx context.Context, c client.Client) error {
 		return client.IgnoreNotFound(c.Delete(ctx, obj.DeepCopyObject().(client.Object)))
 	}}
 }
 
-// Lifecycle is what happens to most objects: it is created, changed, and deleted, and each time all settles.
+// Lifecycle creates an object, changes it, and deletes it, with a [Settle] after each step.
 func Lifecycle[T client.Object](obj T, changes ...func(T)) []Step {
 	steps := []Step{Apply(obj), Settle()}
 	for _, change := range changes {
@@ -92,7 +92,7 @@ func Lifecycle[T client.Object](obj T, changes ...func(T)) []Step {
 	return append(steps, Delete(obj), Settle())
 }
 
-// replace makes an object have the content of another one.
+// replace replaces the content of an object.
 func replace(ctx context.Context, c client.Client, obj client.Object) error {
 	current := obj.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
@@ -130,7 +130,7 @@ func replace(ctx context.Context, c client.Client, obj client.Object) error {
 	return c.Update(ctx, typed)
 }
 
-// ownField is true for what is not the content that a user gives.
+// ownField reports whether a field of an object is not part of the content that users provide.
 func ownField(field string) bool {
 	switch field {
 	case "apiVersion", "kind", "metadata", "status":
@@ -152,7 +152,7 @@ func added(to, from map[string]string) map[string]string {
 	return sum
 }
 
-// describe names an object for people.
+// describe names an object in steps.
 func describe(obj client.Object) string {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {

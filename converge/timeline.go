@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// timeline is what happens in a run, for people. A nil timeline notes nothing, because most runs need none.
+// timeline lists what happens in a run, for people. A nil timeline records nothing: most runs need none.
 type timeline struct {
 	entries []entry
-	// arrivals are only for drawings, and hits tell how many entries there were when a fault came true.
+	// arrivals are only for drawings. hits are the numbers of entries at the time of each injected fault.
 	arrivals []arrival
 	hits     map[point]int
 
@@ -41,17 +41,17 @@ func (t *timeline) processStarted(number int) {
 // entry is a line of a timeline.
 type entry struct {
 	at time.Duration
-	// who acts: user, reconcile 3, process, watch, gc, somebody, or the name of an actor.
+	// who acts: user, reconcile 3, process, watch, gc, another client, or the name of an actor.
 	who  string
 	what string
-	// cache tells which version of its kind a read got, and the version there is.
+	// cache is the version that a read from a cache got, and the current version of the kind.
 	cache  string
 	result string
 	mark   mark
-	// weight tells how much the line matters to somebody who has little time.
+	// weight is the display priority.
 	weight int
 
-	// The rest is for drawings: who sends something to whom, and what that means for the process.
+	// The following fields are for drawings: the sender and the receiver, and the effect on the process.
 	from, to place
 	turn     turn
 	news     news
@@ -62,20 +62,20 @@ type entry struct {
 	version int64
 }
 
-// arrival is an event that gets to a cache, after so many entries.
+// arrival is the arrival of an event at a cache, after a number of entries.
 type arrival struct {
 	entry
 
 	after int
 }
 
-// place is somewhere: a cache has the name of its kind, and others have their own. The zero place is nowhere.
+// place is a lane of the drawing. A cache has the name of its kind. The zero place is none.
 type place struct {
 	role role
 	name string
 }
 
-// role is what a place is.
+// role is the kind of a place.
 type role int
 
 const (
@@ -95,7 +95,7 @@ var (
 func cacheOf(kind schema.GroupVersionKind) place { return place{cacheRole, kind.GroupKind().String()} }
 func other(who string) place                     { return place{otherRole, who} }
 
-// turn is what an entry means for a process, or for a reconcile.
+// turn is the effect of an entry on a process, or on a reconcile.
 type turn int
 
 const (
@@ -105,7 +105,7 @@ const (
 	starting                  // of the next process
 )
 
-// news is what an entry tells of the watch of a cache.
+// news is the effect of an entry on the watch of a cache.
 type news int
 
 const (
@@ -115,7 +115,7 @@ const (
 	repeating                  // of all that the cache has
 )
 
-// mark is what is special about an entry.
+// mark highlights an entry.
 type mark string
 
 const (
@@ -126,10 +126,10 @@ const (
 
 // The weights of entries.
 const (
-	aside   = iota // reads, and what ends well
+	aside   = iota // reads, and successful ends
 	notable        // errors, processes
 	write          // effects
-	crucial        // faults and what they lead to
+	crucial        // faults and their consequences
 )
 
 func (t *timeline) add(e entry) {
@@ -179,7 +179,7 @@ func (t *timeline) fault(who, what string, fault Fault) {
 	t.add(e)
 }
 
-// hit tells that a fault comes true.
+// hit records the injection of a fault.
 func (t *timeline) hit(p point) {
 	if t == nil {
 		return
@@ -190,7 +190,7 @@ func (t *timeline) hit(p point) {
 	t.hits[p] = len(t.entries)
 }
 
-// watch tells of the watch of a kind: that it is late, or, without a fault, that it catches up.
+// watch records a delay of the watch of a kind or, without a fault, its end.
 func (t *timeline) watch(i *informer, what string, fault Fault) {
 	if t == nil {
 		return
@@ -205,7 +205,7 @@ func (t *timeline) watch(i *informer, what string, fault Fault) {
 	t.add(e)
 }
 
-// arrive tells that a cache gets its next event.
+// arrive records the arrival of the next event at a cache.
 func (t *timeline) arrive(i *informer) {
 	if t == nil {
 		return
@@ -218,7 +218,7 @@ func (t *timeline) arrive(i *informer) {
 	}})
 }
 
-// start tells that a process starts after another one.
+// start records that a process starts after another one.
 func (t *timeline) start(number int) {
 	if t != nil {
 		t.add(entry{

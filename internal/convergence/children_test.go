@@ -21,7 +21,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// What somebody changes in a child is changed back.
+// A change of a child by another client is reverted.
 func TestChildReconciler_drift(t *testing.T) {
 	for name, named := range map[string]func(*corev1.ConfigMap){"fixed name": fixedName, "generated name": generatedName} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestChildReconciler_contested(t *testing.T) {
 	prove(t, s)
 }
 
-// Somebody else's object is in the child's place for a moment, and may be gone before the cache has ever had it.
+// An object of another client has the name of the child for a moment, and may never be in the cache.
 func TestChildReconciler_blockedForAMoment(t *testing.T) {
 	blocker, resource := config("child", "other"), newResource("one")
 	s := under(t, func(converge.Env) sub { return newChild(fixedName) })

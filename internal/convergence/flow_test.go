@@ -145,7 +145,7 @@ func TestAdvice(t *testing.T) {
 	}))
 }
 
-// Errors that do not count as failures have the request made again all the same.
+// Errors that are not failures are retried nevertheless.
 func TestQuietErrors(t *testing.T) {
 	for name, quiet := range map[string]error{
 		"quiet": reconcilers.ErrQuiet, "durable": reconcilers.ErrDurable, "halt": reconcilers.ErrHaltSubReconcilers,

@@ -4,5 +4,5 @@
 
 package convergence
 
-// raceDetector tells whether tests run with the race detector.
+// raceDetector reports whether tests run with the race detector.
 const raceDetector = true

@@ -18,7 +18,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// config is a ConfigMap that belongs to somebody else.
+// config is a ConfigMap of another client.
 func config(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

@@ -143,7 +143,7 @@ func TestOpinionatedWatcher_withoutGenerations(t *testing.T) {
 	})
 }
 
-// A watcher without a finalizer is told of what goes only while it runs.
+// A watcher without a finalizer receives deletions only while it runs.
 func TestWatcherReconciler(t *testing.T) {
 	s := handled(t, func(env converge.Env) []sub { return []sub{operator.WatcherReconciler(resourceMirror(env))} })
 	s.Without = map[converge.Fault]string{
