@@ -60,129 +60,23 @@ func newPlan(s Scenario) (*plan, error) {
 	if s.Scheme == nil {
 		return nil, errors.New("scenario: Scheme is required")
 	}
-	p := &plan{Scenario: s, uncached: map[schema.GroupVersionKind]bool{}}
-	var problems []error
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	kindOf := func(field string, obj client.Object) schema.GroupVersionKind {
-		if nilcheck.IsNil(obj) {
-			problem("%s is required", field)
-			return schema.GroupVersionKind{}
-		}
-		gvk, err := apiutil.GVKForObject(obj, s.Scheme)
-		if err != nil {
-			problem("%s: %w", field, err)
-		}
-		return gvk
-	}
-
-	switch {
-	case s.New == nil && s.Setup == nil:
-		problem("New or Setup is required")
-	case s.New != nil && s.Setup != nil:
-		problem("New and Setup exclude each other")
-	}
-	if s.Setup != nil && (len(s.Owns) > 0 || len(s.Watches) > 0 || s.Indexes != nil) {
-		problem("Owns, Watches and Indexes are for New: Setup registers its own")
-	}
-	p.primary = kindOf("For", s.For)
-	for i, obj := range s.Owns {
-		p.owns = append(p.owns, kindOf(fmt.Sprintf("Owns[%d]", i), obj))
-	}
-	for i, watch := range s.Watches {
-		if watch.Requests == nil {
-			problem("Watches[%d].Requests is required", i)
-		}
-		p.watches = append(p.watches, watchOf{watch, kindOf(fmt.Sprintf("Watches[%d].Object", i), watch.Object)})
-	}
-	for i, obj := range s.Uncached {
-		p.uncached[kindOf(fmt.Sprintf("Uncached[%d]", i), obj)] = true
-	}
-	for i, obj := range s.Given {
-		gvk := kindOf(fmt.Sprintf("Given[%d]", i), obj)
-		if gvk == p.primary && len(s.Steps) == 0 {
-			p.Steps = append(p.Steps, Delete(obj))
-		}
-	}
-	if len(s.Steps) == 0 {
-		p.Steps = append(append([]Step{Settle()}, p.Steps...), Settle())
-	}
-	for i, step := range p.Steps {
-		if step.settle {
-			p.settles++
-		} else if step.do == nil && step.sleep <= 0 {
-			problem("Steps[%d] does nothing", i)
-		}
-	}
-	if p.settles == 0 || !p.Steps[len(p.Steps)-1].settle {
-		p.Steps = append(slices.Clip(p.Steps), Settle())
-		p.settles++
-	}
-	for i, actor := range s.World {
-		if actor.collector {
-			continue
-		}
-		if actor.Name == "" {
-			problem("World[%d].Name is required", i)
-		}
-		if actor.Act == nil {
-			problem("World[%d].Act is required", i)
-		}
-		p.actors = append(p.actors, actorOf{actor, kindOf(fmt.Sprintf("World[%d].For", i), actor.For)})
-	}
-	for i, mask := range s.Masks {
-		if mask.Field == "" {
-			problem("Masks[%d].Field is required", i)
-		}
-		if mask.Object != nil {
-			kindOf(fmt.Sprintf("Masks[%d].Object", i), mask.Object)
-		}
-	}
-	p.faults = faultsWhere(func(row faultRow) bool { return !row.disabled })
-	if s.Consistency == TimeTravel {
-		p.faults |= setOf(FaultStaleStart)
-	}
-	for fault, reason := range s.Without {
-		switch {
-		case !slices.Contains(allFaults, fault):
-			problem("Without: unknown fault %q", fault)
-		case reason == "":
-			problem("Without[%s]: a reason is required", fault)
-		default:
-			p.faults &^= setOf(fault)
-		}
-	}
-	for i, fault := range s.With {
-		if !slices.Contains(allFaults, fault) {
-			problem("With[%d]: unknown fault %q", i, fault)
-			continue
-		}
-		p.faults |= setOf(fault)
-	}
-	for oracle, reason := range s.Off {
-		switch {
-		case !slices.Contains(allOracles, oracle):
-			problem("Off: unknown oracle %q", oracle)
-		case reason == "":
-			problem("Off[%s]: a reason is required", oracle)
-		}
-	}
-	crds := []*apiextensionsv1.CustomResourceDefinition{}
-	for i, obj := range s.CRDs {
-		crd, err := definition(obj)
-		if err != nil {
-			problem("CRDs[%d]: %w", i, err)
-			continue
-		}
-		crds = append(crds, crd)
-	}
+	c := &scenarioCheck{plan: &plan{Scenario: s, uncached: map[schema.GroupVersionKind]bool{}}}
+	c.reconciler()
+	c.kinds()
+	c.steps()
+	c.world()
+	c.faults()
+	c.oracles()
+	crds := c.definitions()
+	p := c.plan
 	if p.MaxReconciles <= 0 {
 		p.MaxReconciles = 200
 	}
 	if p.Patience <= 0 {
 		p.Patience = 24 * time.Hour
 	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("scenario: %w", errors.Join(problems...))
+	if len(c.problems) > 0 {
+		return nil, fmt.Errorf("scenario: %w", errors.Join(c.problems...))
 	}
 	var err error
 	if p.registry, err = kinds.NewRegistry(s.Scheme, crds...); err != nil {
@@ -190,6 +84,156 @@ func newPlan(s Scenario) (*plan, error) {
 	}
 	p.applier = apply.New(p.registry)
 	return p, nil
+}
+
+// scenarioCheck fills in a plan, and collects the problems of its scenario.
+type scenarioCheck struct {
+	*plan
+
+	problems []error
+}
+
+func (c *scenarioCheck) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Errorf(format, args...))
+}
+
+// kindOf returns the kind of the object in a field.
+func (c *scenarioCheck) kindOf(field string, obj client.Object) schema.GroupVersionKind {
+	if nilcheck.IsNil(obj) {
+		c.problem("%s is required", field)
+		return schema.GroupVersionKind{}
+	}
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme)
+	if err != nil {
+		c.problem("%s: %w", field, err)
+	}
+	return gvk
+}
+
+func (c *scenarioCheck) reconciler() {
+	switch {
+	case c.New == nil && c.Setup == nil:
+		c.problem("New or Setup is required")
+	case c.New != nil && c.Setup != nil:
+		c.problem("New and Setup exclude each other")
+	}
+	if c.Setup != nil && (len(c.Owns) > 0 || len(c.Watches) > 0 || c.Indexes != nil) {
+		c.problem("Owns, Watches and Indexes are for New: Setup registers its own")
+	}
+}
+
+func (c *scenarioCheck) kinds() {
+	c.primary = c.kindOf("For", c.For)
+	for i, obj := range c.Owns {
+		c.owns = append(c.owns, c.kindOf(fmt.Sprintf("Owns[%d]", i), obj))
+	}
+	for i, watch := range c.Watches {
+		if watch.Requests == nil {
+			c.problem("Watches[%d].Requests is required", i)
+		}
+		c.watches = append(c.watches, watchOf{watch, c.kindOf(fmt.Sprintf("Watches[%d].Object", i), watch.Object)})
+	}
+	for i, obj := range c.Uncached {
+		c.uncached[c.kindOf(fmt.Sprintf("Uncached[%d]", i), obj)] = true
+	}
+}
+
+// steps checks the given objects and the steps, and adds the default steps.
+func (c *scenarioCheck) steps() {
+	noSteps := len(c.Steps) == 0
+	for i, obj := range c.Given {
+		gvk := c.kindOf(fmt.Sprintf("Given[%d]", i), obj)
+		if gvk == c.primary && noSteps {
+			c.Steps = append(c.Steps, Delete(obj))
+		}
+	}
+	if noSteps {
+		c.Steps = append(append([]Step{Settle()}, c.Steps...), Settle())
+	}
+	for i, step := range c.Steps {
+		if step.settle {
+			c.settles++
+		} else if step.do == nil && step.sleep <= 0 {
+			c.problem("Steps[%d] does nothing", i)
+		}
+	}
+	if c.settles == 0 || !c.Steps[len(c.Steps)-1].settle {
+		c.Steps = append(slices.Clip(c.Steps), Settle())
+		c.settles++
+	}
+}
+
+// world checks the actors and the masks.
+func (c *scenarioCheck) world() {
+	for i, actor := range c.World {
+		if actor.collector {
+			continue
+		}
+		if actor.Name == "" {
+			c.problem("World[%d].Name is required", i)
+		}
+		if actor.Act == nil {
+			c.problem("World[%d].Act is required", i)
+		}
+		c.actors = append(c.actors, actorOf{actor, c.kindOf(fmt.Sprintf("World[%d].For", i), actor.For)})
+	}
+	for i, mask := range c.Masks {
+		if mask.Field == "" {
+			c.problem("Masks[%d].Field is required", i)
+		}
+		if mask.Object != nil {
+			c.kindOf(fmt.Sprintf("Masks[%d].Object", i), mask.Object)
+		}
+	}
+}
+
+func (c *scenarioCheck) faults() {
+	enabled := faultsWhere(func(row faultRow) bool { return !row.disabled })
+	if c.Consistency == TimeTravel {
+		enabled |= setOf(FaultStaleStart)
+	}
+	for fault, reason := range c.Without {
+		switch {
+		case !slices.Contains(allFaults, fault):
+			c.problem("Without: unknown fault %q", fault)
+		case reason == "":
+			c.problem("Without[%s]: a reason is required", fault)
+		default:
+			enabled &^= setOf(fault)
+		}
+	}
+	for i, fault := range c.With {
+		if !slices.Contains(allFaults, fault) {
+			c.problem("With[%d]: unknown fault %q", i, fault)
+			continue
+		}
+		enabled |= setOf(fault)
+	}
+	c.plan.faults = enabled
+}
+
+func (c *scenarioCheck) oracles() {
+	for oracle, reason := range c.Off {
+		switch {
+		case !slices.Contains(allOracles, oracle):
+			c.problem("Off: unknown oracle %q", oracle)
+		case reason == "":
+			c.problem("Off[%s]: a reason is required", oracle)
+		}
+	}
+}
+
+func (c *scenarioCheck) definitions() []*apiextensionsv1.CustomResourceDefinition {
+	crds := []*apiextensionsv1.CustomResourceDefinition{}
+	for i, obj := range c.CRDs {
+		crd, err := definition(obj)
+		if err != nil {
+			c.problem("CRDs[%d]: %w", i, err)
+			continue
+		}
+		crds = append(crds, crd)
+	}
+	return crds
 }
 
 // definition converts the definition of a custom kind, which may be unstructured.
