@@ -77,7 +77,8 @@ func TestTimeline_drawing(t *testing.T) {
 			"process to nowhere, starts",
 		},
 		{
-			"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1", "create ConfigMap default/a takes effect late",
+			"a late write", copierScenario(false), "v1:1:hand-over@" + create, "reconcile 1",
+			"create ConfigMap default/a takes effect late",
 			"process to server, fails",
 		},
 		{"another client", copierScenario(false), "v1:1:exists@" + create, byOther, "create", byOther + " to server"},
