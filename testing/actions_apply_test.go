@@ -40,7 +40,7 @@ func TestNewApplyAction(t *testing.T) {
 				"one", untyped,
 			},
 		},
-		"sub resource": {
+		"subresource": {
 			NewApplySubresourceAction(untyped, "status"),
 			ApplyActionImpl{clientgotesting.ActionImpl{
 				Verb: "apply", Resource: schema.GroupVersionResource{Version: "v1", Resource: "Namespace"}, Subresource: "status",

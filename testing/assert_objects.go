@@ -39,7 +39,7 @@ func (c *ExpectConfig) objects(
 	return e
 }
 
-// unwrapped returns a copy of an object, see unwrap. It returns nil if there is no object.
+// unwrapped returns a copy of an object, see unwrap. It returns nil for no object.
 func unwrapped(obj client.Object) client.Object {
 	obj, _ = unwrap(obj)
 	return obj

@@ -70,11 +70,11 @@ func TestStatusExpectations(t *testing.T) {
 			want: []string{"Namespace"},
 		},
 		"NameOwnDiffer": {
-			reason: "objects are told apart whatever the Differ says", differ: statusBlind{}, updated: typed(),
+			reason: "objects are identified without the Differ", differ: statusBlind{}, updated: typed(),
 			expects: typed(func(r *fixture.Resource) { r.Name = "shop" }), want: []string{"shop", "blog"},
 		},
 		"KindOwnDiffer": {
-			reason: "objects are told apart whatever the Differ says", differ: statusBlind{}, updated: typed(),
+			reason: "objects are identified without the Differ", differ: statusBlind{}, updated: typed(),
 			expects: &corev1.Pod{ObjectMeta: theResource().ObjectMeta}, want: []string{"Pod", "Resource"},
 		},
 		"StatusOwnDiffer": {
@@ -218,7 +218,7 @@ func TestNormalizedObjects(t *testing.T) {
 	sent := eviction(5)
 	sent.Body.SetLabels(map[string]string{"by": "server"})
 	if diff := c.diffSubResource(eviction(5), sent); diff != "" {
-		t.Errorf("sub resource (-want +got):\n%s", diff)
+		t.Errorf("subresource (-want +got):\n%s", diff)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// Without Realistic, sub resources other than the status only seem to work.
+// Without Realistic, subresources other than the status only seem to work.
 func TestClient_executesSubResources(t *testing.T) {
 	for _, executes := range []bool{false, true} {
 		t.Run(fmt.Sprint(executes), func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestClient_executesSubResources(t *testing.T) {
 				t.Errorf("error after the eviction = %v", err)
 			}
 			if err := c.SubResource("unknown").Update(t.Context(), pod); (err != nil) != executes {
-				t.Errorf("error of an unknown sub resource = %v", err)
+				t.Errorf("error of an unknown subresource = %v", err)
 			}
 		})
 	}

@@ -166,7 +166,7 @@ func TestClient_recordsWrites(t *testing.T) {
 				"StatusUpdateActions: update fixture.trueup.dev/v1, Kind=Resource my-namespace status *fixture.Resource one",
 			},
 		},
-		"status update by the name of the sub resource": {
+		"status update by the name of the subresource": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("status").Update(ctx, resource())
 			},
@@ -192,25 +192,25 @@ func TestClient_recordsWrites(t *testing.T) {
 			},
 			want: nil,
 		},
-		"sub resource create": {
+		"subresource create": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: objectMeta("one")}, &policyv1.Eviction{})
 			},
 			want: []string{"SubResourceActions: create /v1, Kind=Pod my-namespace/one eviction *v1.Eviction "},
 		},
-		"sub resource update": {
+		"subresource update": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("scale").Update(ctx, deployment(), client.WithSubResourceBody(&autoscalingv1.Scale{}))
 			},
 			want: []string{"SubResourceActions: update apps/v1, Kind=Deployment my-namespace/one scale *v1.Scale "},
 		},
-		"sub resource update without a body of its own": {
+		"subresource update without a body of its own": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("approval").Update(ctx, deployment())
 			},
 			want: []string{"SubResourceActions: update apps/v1, Kind=Deployment my-namespace approval *v1.Deployment one"},
 		},
-		"sub resource patch": {
+		"subresource patch": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("scale").Patch(ctx, deployment(), mergePatch)
 			},
@@ -218,7 +218,7 @@ func TestClient_recordsWrites(t *testing.T) {
 				`SubResourceActions: patch apps/v1, Kind=Deployment my-namespace/one scale application/merge-patch+json {"a":"b"}`,
 			},
 		},
-		"sub resource apply": {
+		"subresource apply": {
 			call: func(ctx context.Context, c client.Client) error {
 				return c.SubResource("resize").Apply(ctx, corev1apply.Pod("one", "my-namespace"), owner)
 			},

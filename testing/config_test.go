@@ -247,7 +247,7 @@ GivenAPIResources[0]: is nil
 GivenAPIResources[1]: GroupVersion: unexpected GroupVersion string: a/b/c`,
 		},
 		"NotStorable": {
-			reason: "objects that no server would have are told apart",
+			reason: "objects that no server has are distinguished",
 			config: ExpectConfig{
 				Scheme:                 assertScheme,
 				StatusSubResourceTypes: []client.Object{nil},

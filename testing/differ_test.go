@@ -101,7 +101,7 @@ func TestDefaultDifferOfCalls(t *testing.T) {
 			diff:     d.PatchRef(PatchRef{PatchType: types.MergePatchType}, PatchRef{PatchType: types.JSONPatchType}),
 			contains: "json-patch",
 		},
-		"patch, different sub resource": {
+		"patch, different subresource": {
 			diff: d.PatchRef(PatchRef{}, PatchRef{SubResource: "status"}), contains: "SubResource",
 		},
 		"delete, same":      {diff: d.DeleteRef(DeleteRef{Kind: "A"}, DeleteRef{Kind: "A"})},

@@ -60,7 +60,7 @@ func testTeams(t *testing.T) {
 				},
 			},
 		},
-		"a namespace that nobody knows": {
+		"an unknown namespace": {
 			Request: request,
 			ExpectedResponse: admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
 				Result: &metav1.Status{Code: 500, Message: `namespaces "default" not found`},

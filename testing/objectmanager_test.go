@@ -20,7 +20,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// managed is what a harness is given for an object manager, and what comes of it.
+// managed is what a harness is given for an object manager, and the results.
 func managed[T client.Object](actual, desired T) map[stash.Key]any {
 	return map[stash.Key]any{
 		rtesting.ObjectManagerReconcilerTestHarnessActualStasher[T]().Key():  actual,
@@ -51,9 +51,9 @@ func TestStubObjectManager(t *testing.T) {
 	drifted := rtesting.With(actual, func(cm *corev1.ConfigMap) {
 		cm.Data = map[string]string{"title": "Bye"}
 		cm.BinaryData = map[string][]byte{"logo": {1}}
-		cm.Labels = map[string]string{"of": "somebody else"}
-		cm.Annotations = map[string]string{"of": "somebody else"}
-		cm.Finalizers = []string{"of/somebody"}
+		cm.Labels = map[string]string{"of": "another client"}
+		cm.Annotations = map[string]string{"of": "another client"}
+		cm.Finalizers = []string{"of/another-client"}
 	})
 	updated := rtesting.With(drifted, func(cm *corev1.ConfigMap) {
 		cm.Data, cm.Labels, cm.Annotations = desired.Data, desired.Labels, nil
@@ -225,7 +225,7 @@ func TestStubObjectManagerKeepsWhatItIsGiven(t *testing.T) {
 	}
 
 	if gone, err := manager.Manage(ctx, nil, blank, nil); gone != nil || err != nil {
-		t.Errorf("got %v, %v for a blank object that nobody wants", gone, err)
+		t.Errorf("got %v, %v for a blank object that is not desired", gone, err)
 	}
 }
 

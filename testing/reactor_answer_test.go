@@ -69,13 +69,13 @@ func TestReactors_answer(t *testing.T) {
 		"status patch": func(ctx context.Context, c client.Client, obj client.Object) error {
 			return c.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{}`)))
 		},
-		"sub resource get": func(ctx context.Context, c client.Client, obj client.Object) error {
+		"subresource get": func(ctx context.Context, c client.Client, obj client.Object) error {
 			return c.SubResource("any").Get(ctx, &corev1.Pod{}, obj)
 		},
-		"sub resource create": func(ctx context.Context, c client.Client, obj client.Object) error {
+		"subresource create": func(ctx context.Context, c client.Client, obj client.Object) error {
 			return c.SubResource("any").Create(ctx, &corev1.Pod{}, obj)
 		},
-		"sub resource update": func(ctx context.Context, c client.Client, obj client.Object) error {
+		"subresource update": func(ctx context.Context, c client.Client, obj client.Object) error {
 			return c.SubResource("any").Update(ctx, &corev1.Pod{}, client.WithSubResourceBody(obj))
 		},
 	}

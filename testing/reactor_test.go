@@ -83,23 +83,23 @@ func TestInduceFailure(t *testing.T) {
 			InduceFailure("list", "ConfigMapList", InduceFailureOpts{Name: "one"}), list,
 			"inducing failure for list ConfigMapList",
 		},
-		"any sub resource": {
+		"any subresource": {
 			InduceFailure("update", "Resource"), statusUpdate, "inducing failure for update Resource",
 		},
-		"sub resource": {
+		"subresource": {
 			InduceFailure("update", "Resource", InduceFailureOpts{SubResource: "status"}), statusUpdate,
 			"inducing failure for update Resource",
 		},
-		"sub resource in the kind": {
+		"subresource in the kind": {
 			InduceFailure("update", "Resource/status"), statusUpdate, "inducing failure for update Resource",
 		},
-		"other sub resource": {
+		"other subresource": {
 			InduceFailure("update", "Resource", InduceFailureOpts{SubResource: "scale"}), statusUpdate, "",
 		},
-		"sub resource, not the main": {
+		"subresource, not the main": {
 			InduceFailure("update", "ConfigMap", InduceFailureOpts{SubResource: "status"}), update, "",
 		},
-		"owner of a sub resource": {
+		"owner of a subresource": {
 			InduceFailure("create", "Pod", InduceFailureOpts{Name: "one"}), evict, "inducing failure for create Pod",
 		},
 		"other owner": {InduceFailure("create", "Pod", InduceFailureOpts{Name: "other"}), evict, ""},

@@ -69,7 +69,7 @@ func TestReconcilerTestCaseOutcomes(t *testing.T) {
 		err    error
 	}{
 		"Error": {
-			reason: "nobody uses the result of a reconciler that fails",
+			reason: "controllers ignore the result of a reconciler that fails",
 			tc:     rtesting.ReconcilerTestCase{ShouldErr: true, ExpectedResult: reconcile.Result{RequeueAfter: time.Hour}},
 			err:    boom,
 		},

@@ -34,7 +34,7 @@ func TestPaste(t *testing.T) {
 	}
 }
 
-// What nobody looks at is not shown either.
+// Fields that are not compared are not shown.
 func TestTidy(t *testing.T) {
 	c := newAssertConfig("")
 	config := c.Config()
@@ -71,7 +71,7 @@ func TestDescribe(t *testing.T) {
 	for want, v := range map[string]any{
 		"ConfigMap web/theme":                  theMap(),
 		"Resource.fixture.trueup.dev web/duck": fixture.NewDuck("web", "duck"),
-		"*fixture.Duck web/nobody":             &fixture.Duck{ObjectMeta: theMap(renamed("nobody")).ObjectMeta},
+		"*fixture.Duck web/unknown":             &fixture.Duck{ObjectMeta: theMap(renamed("unknown")).ObjectMeta},
 		"Resource.fixture.trueup.dev web/blog": u("Resource", "blog", ""),
 		"Planet.example.com mars":              DeleteRef{Group: "example.com", Kind: "Planet", Name: "mars"},
 		"ConfigMap web/*": DeleteCollectionRef{

@@ -120,7 +120,7 @@ var caseFailures = map[string]func(t *testing.T){
 	},
 	"events-dropped": func(t *testing.T) {
 		rtesting.ReconcilerTests{
-			"tells of something that is of no known kind": {},
+			"emits an event for an object of an unknown kind": {},
 		}.Run(t, scheme, doing(func(_ context.Context, c reconcilers.Config) error {
 			c.Recorder.Event(&fixture.Duck{}, corev1.EventTypeNormal, "Published", "")
 			return nil
@@ -249,7 +249,7 @@ var subCaseFailures = map[string]func(t *testing.T){
 			ExpectStashedValues: map[stash.Key]interface{}{
 				"home":   page("home", "Welcome"),
 				"pages":  3,
-				"author": "somebody",
+				"author": "another",
 				"none":   nil,
 			},
 		}}.Run(t, scheme, syncing(func(ctx context.Context, _ *fixture.Resource) error {

@@ -19,7 +19,7 @@ import (
 
 // What authors read when a case fails is part of what the kit is. Each function below is a test that fails; what it
 // prints is in testdata/failures/<name>.txt. `go test -run TestFailures -update ./testing` writes those files: read
-// them as somebody who has never seen the kit.
+// them as a user who is new to the kit.
 
 var update = flag.Bool("update", false, "write what failing cases print to testdata/failures")
 

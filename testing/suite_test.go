@@ -122,7 +122,7 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// The older name of Run is still there.
+// The former name of Run still works.
 //
 //nolint:govet // it should be replaced everywhere else
 func TestDeprecatedTest(t *testing.T) {

@@ -110,7 +110,7 @@ func TestDiffWiring(t *testing.T) {
 			expected: &Wiring{}, observed: &Wiring{Controller: "site"},
 			want: []string{"+ Controller: site"},
 		},
-		"indexes that nobody asserts": {
+		"indexes without an assertion": {
 			expected: &Wiring{}, observed: &Wiring{Indexes: []Index{{Object: &corev1.Pod{}, Field: "spec.nodeName"}}},
 		},
 		"no index": {

@@ -93,7 +93,7 @@ func identifiedByName(name string) func(*wiredChild) {
 	}
 }
 
-// tracking returns a reconciler that watches a kind for whoever tracks it.
+// tracking returns a reconciler that watches a kind for the resources that track it.
 func tracking(obj client.Object) *wiredSync {
 	return &wiredSync{
 		Sync: func(context.Context, *fixture.Resource) error { return nil },

@@ -120,7 +120,7 @@ func TestRecordSubReconciler_Kinds(t *testing.T) {
 	}
 	_, err := recordSubReconciler(t.Context(), wiringScheme(t), client.Object(&unknownKind{}), configMaps, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no kind is registered") {
-		t.Errorf("a kind that nobody knows: %v", err)
+		t.Errorf("an unknown kind: %v", err)
 	}
 }
 

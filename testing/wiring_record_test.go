@@ -84,7 +84,7 @@ func TestRecordWiring_Errors(t *testing.T) {
 				"set-up has not added a controller",
 			},
 		},
-		"an index that is there already": {
+		"an index that already exists": {
 			setUp: func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
 				noValues := func(client.Object) []string { return nil }
 				return errors.Join(

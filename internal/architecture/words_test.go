@@ -36,9 +36,7 @@ var words = []struct{ pattern, reason, write string }{
 
 // unedited are directories whose texts are still to be edited, see #15. A directory without findings must leave the
 // list.
-var unedited = []string{
-	"testing",
-}
+var unedited = []string{}
 
 func TestWords(t *testing.T) {
 	patterns := make([]*regexp.Regexp, len(words))
