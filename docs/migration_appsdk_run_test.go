@@ -127,7 +127,7 @@ func validateIssues(e *apitest.Env, server string, authority []byte) {
 		untitled.SetNamespace(e.Namespace)
 		err := e.Create(e.Context(), untitled, client.DryRunAll)
 		if !apierrs.IsForbidden(err) || !strings.Contains(err.Error(), "an issue needs a title") {
-			return fmt.Errorf("an issue without a title is not denied at /validate: %v", err)
+			return fmt.Errorf("an issue without a title is not denied at /validate: %w", err)
 		}
 		return nil
 	})

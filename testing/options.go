@@ -32,12 +32,14 @@ var (
 
 	// IgnoreCreationTimestamp ignores the creation timestamp of objects, typed or unstructured.
 	IgnoreCreationTimestamp = cmp.FilterPath(func(path cmp.Path) bool {
-		return paths.IsFieldOf[metav1.ObjectMeta](path, "CreationTimestamp") || paths.EndsWithKeys(path, "metadata", "creationTimestamp")
+		return paths.IsFieldOf[metav1.ObjectMeta](path, "CreationTimestamp") ||
+			paths.EndsWithKeys(path, "metadata", "creationTimestamp")
 	}, cmp.Ignore())
 
 	// IgnoreResourceVersion ignores the resource version of objects, typed or unstructured.
 	IgnoreResourceVersion = cmp.FilterPath(func(path cmp.Path) bool {
-		return paths.IsFieldOf[metav1.ObjectMeta](path, "ResourceVersion") || paths.EndsWithKeys(path, "metadata", "resourceVersion")
+		return paths.IsFieldOf[metav1.ObjectMeta](path, "ResourceVersion") ||
+			paths.EndsWithKeys(path, "metadata", "resourceVersion")
 	}, cmp.Ignore())
 
 	// onlyStatus ignores all of an object except for its status.

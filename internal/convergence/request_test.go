@@ -101,8 +101,8 @@ func TestRetriesExhausted(t *testing.T) {
 	// What could not be handled has another name after a restart.
 	s.Masks = []converge.Mask{{Object: &fixture.Resource{}, Field: "status.conditions.reason"}}
 	s.Off = map[converge.Oracle]string{
-		converge.OracleStatus: "a generation that was given up is not handled: observedGeneration stays behind, so that the " +
-			"next process tries it again",
+		converge.OracleStatus: "a generation that was given up is not handled: observedGeneration stays behind, so that " +
+			"the next process tries it again",
 	}
 	prove(t, s)
 }

@@ -142,7 +142,7 @@ func TestManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.GetHTTPClient().Do(request) //nolint:bodyclose // there is no response
+	_, err = m.GetHTTPClient().Do(request)
 	if err == nil || !strings.Contains(err.Error(), "GET /version: the manager of this test has no API server") {
 		t.Errorf("got %v", err)
 	}

@@ -82,6 +82,8 @@ func TestLiteralsAreTheValues(t *testing.T) {
 }
 
 // comparePasted compares values with those that they were printed from.
+//
+//nolint:unused // the test that is printed calls it
 func comparePasted(t *testing.T, pasted map[string]any) {
 	t.Helper()
 	original := values()
