@@ -71,7 +71,7 @@ func TestDescribe(t *testing.T) {
 	for want, v := range map[string]any{
 		"ConfigMap web/theme":                  theMap(),
 		"Resource.fixture.trueup.dev web/duck": fixture.NewDuck("web", "duck"),
-		"*fixture.Duck web/unknown":             &fixture.Duck{ObjectMeta: theMap(renamed("unknown")).ObjectMeta},
+		"*fixture.Duck web/unknown":            &fixture.Duck{ObjectMeta: theMap(renamed("unknown")).ObjectMeta},
 		"Resource.fixture.trueup.dev web/blog": u("Resource", "blog", ""),
 		"Planet.example.com mars":              DeleteRef{Group: "example.com", Kind: "Planet", Name: "mars"},
 		"ConfigMap web/*": DeleteCollectionRef{
