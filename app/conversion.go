@@ -37,9 +37,7 @@ func (o RawObject) GroupVersionKind() (schema.GroupVersionKind, error) {
 		return schema.GroupVersionKind{}, err
 	case gv.Version == "" || head.Kind == "":
 		return schema.GroupVersionKind{}, fmt.Errorf(
-			"invalid object: apiVersion and kind are required, got %q and %q",
-			head.APIVersion,
-			head.Kind,
+			"invalid object: apiVersion and kind are required, got %q and %q", head.APIVersion, head.Kind,
 		)
 	}
 	return gv.WithKind(head.Kind), nil

@@ -131,9 +131,8 @@ func (l *componentLog) etcdLogger(verbosity int) (*zap.Logger, <-chan error) {
 	})
 	panics := make(chan error, 1)
 	hook := panicHook{reasons: panics}
-	return zap.New(
-		zapcore.NewCore(encoder, l, level), zap.AddCaller(), zap.WithPanicHook(hook), zap.WithFatalHook(hook),
-	).Named("etcd"), panics
+	return zap.New(zapcore.NewCore(encoder, l, level), zap.AddCaller(), zap.WithPanicHook(hook), zap.WithFatalHook(hook)).
+		Named("etcd"), panics
 }
 
 // panicHook ends the goroutine that logged a fatal entry, so that the other components can be stopped in order.

@@ -54,9 +54,8 @@ func tenCallsScenarios() map[string]Scenario {
 	direct.New = func(e Env) reconcile.Reconciler { return &tenCalls{e.Client} }
 	direct.Owns = []client.Object{&corev1.ConfigMap{}, &corev1.Service{}}
 	controller.Setup = func(mgr ctrl.Manager) error {
-		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(
-			&corev1.ConfigMap{},
-		).Owns(&corev1.Service{}).Complete(&tenCalls{mgr.GetClient()})
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).
+			Complete(&tenCalls{mgr.GetClient()})
 	}
 	return map[string]Scenario{"direct": direct, "controller": controller}
 }

@@ -262,10 +262,8 @@ func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 	o := p.execute(t, s, p.usual(), nil)
 	if o.injected < len(s) && len(o.violations) == 0 {
 		t.Logf(
-			"%s: only %d of %d faults were injected: the scenario or the reconciler has changed, and the file is outdated",
-			file,
-			o.injected,
-			len(s),
+			"%s: only %d of %d faults were injected: the scenario or the reconciler has changed, and the file is outdated", file,
+			o.injected, len(s),
 		)
 	}
 	v, ok := o.violation()

@@ -156,10 +156,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 				mustSettle = append(
 					mustSettle,
 					fmt.Sprintf(
-						"users always wait at step %d, %s: otherwise the run without faults fails: %s",
-						step+1,
-						s.name,
-						violation,
+						"users always wait at step %d, %s: otherwise the run without faults fails: %s", step+1, s.name, violation,
 					),
 				)
 				continue

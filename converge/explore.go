@@ -95,14 +95,8 @@ func (x *exploration) progress() {
 	}
 	x.lastProgress = time.Now()
 	fmt.Fprintf(
-		os.Stderr,
-		"%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n",
-		x.t.Name(),
-		x.cert.Schedules,
-		time.Since(x.begin).Round(time.Second),
-		x.cert.Singles,
-		x.cert.Recoveries,
-		x.cert.Pairs,
+		os.Stderr, "%s: %d schedules in %s: %d single faults, %d second faults, %d pairs, %d random\n", x.t.Name(),
+		x.cert.Schedules, time.Since(x.begin).Round(time.Second), x.cert.Singles, x.cert.Recoveries, x.cert.Pairs,
 		x.cert.Random,
 	)
 }

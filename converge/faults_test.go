@@ -69,11 +69,7 @@ func faultyScenario() Scenario {
 	}
 	s.World = []Actor{
 		Deployments(BecomeReady),
-		actorOn(
-			"watcher",
-			&corev1.ConfigMap{},
-			func(context.Context, client.Client, *corev1.ConfigMap) error { return nil },
-		),
+		actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
 	}
 	s.Owns = append(s.Owns, &appsv1.Deployment{})
 	s.Consistency = TimeTravel

@@ -191,10 +191,7 @@ func (f *Failure) triedText() string {
 			"others, and %d tried one at a time.",
 		plural(c.Reconciles, "reconcile"), plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
 	if c.Recoveries+c.Pairs+c.Random > 0 {
-		fmt.Fprintf(
-			&b, " After that %d second faults, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs,
-			c.Random,
-		)
+		fmt.Fprintf(&b, " After that %d second faults, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs, c.Random)
 	}
 	fmt.Fprintf(&b, " The fewest faults were found with %s.", plural(f.Shrinks, "further run"))
 	return b.String()

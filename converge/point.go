@@ -83,9 +83,8 @@ func (s schedule) encode(seed uint64) string {
 	encoded := make([]string, 0, len(s))
 	for _, d := range s {
 		encoded = append(encoded, fmt.Sprintf("%s@%s:%s:%s:%d", d.fault,
-			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(
-				d.key.Namespace,
-			)+"/"+url.QueryEscape(d.key.Name), d.n))
+			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(d.key.Namespace)+"/"+url.QueryEscape(d.key.Name),
+			d.n))
 	}
 	return fmt.Sprintf("%s:%d:%s", scheduleVersion, seed, strings.Join(encoded, ","))
 }

@@ -134,9 +134,8 @@ func TestCustomCache_Selects(t *testing.T) {
 
 func TestCustomCache_CountsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		errorsBefore, readsBefore := apitest.Counted(
-			t, "trueup_informer_store_errors_total", nil,
-		), apitest.Counted(t, "trueup_informer_live_reads_total", nil)
+		errorsBefore, readsBefore := apitest.Counted(t, "trueup_informer_store_errors_total", nil),
+			apitest.Counted(t, "trueup_informer_live_reads_total", nil)
 		api := newTinyAPI()
 		api.put("a", "1")
 		informer := running(t, api, failing{})

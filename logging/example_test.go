@@ -30,8 +30,7 @@ func handler() slog.Handler {
 func ExampleFromContext() {
 	// controller-runtime does this for each request.
 	ctx := log.IntoContext(
-		context.Background(),
-		logr.FromSlogHandler(handler()).WithName("mykind").WithValues("name", "web"),
+		context.Background(), logr.FromSlogHandler(handler()).WithName("mykind").WithValues("name", "web"),
 	)
 
 	logger := logging.FromContext(ctx)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/reconcilers"
 )
 
@@ -130,7 +131,7 @@ func patchConditions(ctx context.Context, resource client.Object, change func(cl
 	}
 	reader := pastCache(config)
 	for range maxConflicts {
-		current := blankLike(resource)
+		current := empty.Like(resource)
 		if err = reader.Get(ctx, client.ObjectKeyFromObject(resource), current); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -159,7 +160,7 @@ func observe(ctx context.Context, resource client.Object) error {
 	patch := fmt.Appendf(
 		nil, `{"metadata":{"uid":%q},"status":{"observedGeneration":%d}}`, resource.GetUID(), resource.GetGeneration(),
 	)
-	target := blankLike(resource)
+	target := empty.Like(resource)
 	target.SetNamespace(resource.GetNamespace())
 	target.SetName(resource.GetName())
 	err = config.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
@@ -175,7 +176,7 @@ func isStored(ctx context.Context, resource client.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	current := blankLike(resource)
+	current := empty.Like(resource)
 	err = pastCache(config).Get(ctx, client.ObjectKeyFromObject(resource), current)
 	return err == nil && current.GetUID() == resource.GetUID(), client.IgnoreNotFound(err)
 }
@@ -185,11 +186,4 @@ func pastCache(config reconcilers.Config) client.Reader {
 		return config.APIReader
 	}
 	return config.Client
-}
-
-// blankLike returns a new object of the same Go type and kind.
-func blankLike[T client.Object](obj T) T {
-	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
-	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	return blank
 }

@@ -85,9 +85,8 @@ func (c *costCluster) newObject(n int) *fixture.Resource {
 	name := "object-" + strconv.Itoa(n)
 	return &fixture.Resource{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(
-				"uid-" + strconv.Itoa(c.version),
-			), ResourceVersion: strconv.Itoa(c.version), Generation: 1,
+			Namespace: "default", Name: name, UID: types.UID("uid-" + strconv.Itoa(c.version)),
+			ResourceVersion: strconv.Itoa(c.version), Generation: 1,
 			Labels: map[string]string{"app": "test"},
 		},
 		Spec: fixture.ResourceSpec{Fields: map[string]string{"key": "value"}},

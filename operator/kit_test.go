@@ -77,9 +77,8 @@ type world struct {
 
 func newWorld(t testing.TB, given ...client.Object) *world {
 	w := &world{t: t}
-	w.server = fake.NewClientBuilder().WithScheme(
-		fixture.NewScheme(),
-	).WithObjects(given...).WithStatusSubresource(&fixture.Resource{}).Build()
+	w.server = fake.NewClientBuilder().WithScheme(fixture.NewScheme()).WithObjects(given...).
+		WithStatusSubresource(&fixture.Resource{}).Build()
 	recorded := interceptor.NewClient(w.server, interceptor.Funcs{
 		Patch: func(
 			ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,

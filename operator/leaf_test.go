@@ -106,9 +106,8 @@ func TestWatcherReconciler(t *testing.T) {
 }
 
 func TestWidenWatcher_AnotherType(t *testing.T) {
-	ctx, wide, other := t.Context(), operator.WidenWatcher(
-		operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}),
-	), &corev1.ConfigMap{}
+	ctx, wide, other := t.Context(),
+		operator.WidenWatcher(operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{})), &corev1.ConfigMap{}
 	const want = "cannot handle an object of type *v1.ConfigMap, only of type *fixture.Resource"
 	wantText(t, want, wide.Add(ctx, other))
 	wantText(t, want, wide.Update(ctx, other, version("a", 1, 1)))
@@ -166,9 +165,8 @@ func TestHandlers_Validate(t *testing.T) {
 			`WithEdge "Reconciler" must have a valid Reconciler: the handler must not be nil`,
 		},
 		"no tree": {
-			operator.AsSubReconciler[*fixture.Resource](
-				operator.AsReconciler[*fixture.Resource](nil),
-			), `WithEdge "Reconciler" must define Reconciler`,
+			operator.AsSubReconciler[*fixture.Resource](operator.AsReconciler[*fixture.Resource](nil)),
+			`WithEdge "Reconciler" must define Reconciler`,
 		},
 		"nothing at all": {
 			&operator.WithEdge[*fixture.Resource]{Finalizers: []string{""}},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/reconcilers"
@@ -210,7 +211,7 @@ func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (r
 	if err != nil {
 		return result, err
 	}
-	current := blankLike(absent)
+	current := empty.Like(absent)
 	err = pastCache(config).Get(ctx, req.NamespacedName, current)
 	if err != nil || current.GetUID() != absent.GetUID() || r.Handler.knows(req.NamespacedName) {
 		return result, client.IgnoreNotFound(err)

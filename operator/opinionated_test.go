@@ -46,9 +46,8 @@ func TestOpinionated_Mark(t *testing.T) {
 	}{
 		"new": {given: version("a", 1, 1), want: []string{"Created a 1"}, marks: []string{testFinalizer}},
 		"observed": {
-			given: version(
-				"a", 1, 1, with(testFinalizer), observed,
-			), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},
+			given: version("a", 1, 1, with(testFinalizer), observed), want: []string{"Resynced a 1"},
+			marks: []string{testFinalizer},
 		},
 		"observed, and the finalizer is off": {
 			given: version("a", 1, 1, observed), want: []string{"Resynced a 1"}, marks: []string{testFinalizer},

@@ -155,9 +155,8 @@ func TestWithEdge_Outcomes(t *testing.T) {
 			}, later: []string{"Created a 1>1"},
 		},
 		"asks to be called again": {
-			reason: "the action is not finished", do: given(
-				operator.RequeueAfter(time.Minute),
-			), want: reconcilers.Result{RequeueAfter: time.Minute},
+			reason: "the action is not finished", do: given(operator.RequeueAfter(time.Minute)),
+			want: reconcilers.Result{RequeueAfter: time.Minute},
 			errs: []error{reconcilers.ErrRetryAfter}, later: []string{"Created a 1"},
 		},
 		"asks to be called again immediately": {

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/reconcilers"
 )
 
@@ -167,7 +168,7 @@ func (r *WithEdge[T]) snapshot(rec *record, resource T) client.Object {
 
 // part returns the part of a resource that is kept if PreviousState is not PreviousFull.
 func (r *WithEdge[T]) part(resource client.Object) client.Object {
-	part := blankLike(resource)
+	part := empty.Like(resource)
 	part.SetNamespace(resource.GetNamespace())
 	part.SetName(resource.GetName())
 	part.SetUID(resource.GetUID())

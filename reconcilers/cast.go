@@ -11,6 +11,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -95,7 +96,7 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	}
 	before := cast.DeepCopyObject().(CT)
 
-	result, err := r.Reconciler.Reconcile(StashResourceType(ctx, blankLike(cast)), cast)
+	result, err := r.Reconciler.Reconcile(StashResourceType(ctx, empty.Like(cast)), cast)
 	if same(before, cast) {
 		return result, err
 	}

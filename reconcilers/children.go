@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/step"
 )
@@ -153,7 +154,7 @@ func (c *children[T, CT]) manage(
 		var err error
 		desired, err = desiredChild()
 		if errors.Is(err, OnlyReconcileChildStatus) {
-			return outcome[CT]{child: c.private(first(blankLike(c.childType), present, terminating))}, nil
+			return outcome[CT]{child: c.private(first(empty.Like(c.childType), present, terminating))}, nil
 		}
 		if err != nil {
 			step.About(ctx, err, typeName(c.childType))
@@ -265,7 +266,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 	if config.APIReader == nil {
 		return cause
 	}
-	blocker := blankLike(c.childType)
+	blocker := empty.Like(c.childType)
 	key := client.ObjectKey{Namespace: desired.GetNamespace(), Name: blockerName(cause, desired)}
 	switch err := config.APIReader.Get(ctx, key, blocker); {
 	case apierrs.IsNotFound(err):
@@ -287,7 +288,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 		}
 	}
 	reflectedFrom(ctx).note(reason, watched)
-	if journal := journalFrom(ctx); journal != nil && apierrs.IsNotFound(config.Get(ctx, key, blankLike(c.childType))) {
+	if journal := journalFrom(ctx); journal != nil && apierrs.IsNotFound(config.Get(ctx, key, empty.Like(c.childType))) {
 		journal.NoteUnseen()
 	}
 	return nil

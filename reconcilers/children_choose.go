@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/empty"
 )
 
 // choice is the decision about the objects that match a child.
@@ -35,7 +37,7 @@ func (c *children[T, CT]) choose(present []CT, desired CT, deleting bool) choice
 	if len(present) == 1 && (isNil(desired) || c.identifiesChildren() || isNamedLike(present[0], desired)) {
 		return choice[CT]{child: present[0]}
 	}
-	blank := blankLike(c.childType)
+	blank := empty.Like(c.childType)
 	if isNil(desired) {
 		// The name of the child is unknown.
 		if deleting || c.identifiesChildren() {

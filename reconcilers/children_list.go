@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/step"
 )
 
@@ -48,13 +49,13 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	// The API server does not have this index.
 	if !c.indexed.Empty() && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
 		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
-			list := blankLike(c.childListType)
+			list := empty.Like(c.childListType)
 			if indexErr = config.List(ctx, list, narrowed); indexErr == nil {
 				return c.filter(parent, list)
 			}
 		}
 	}
-	list := blankLike(c.childListType)
+	list := empty.Like(c.childListType)
 	if err := config.List(ctx, list, opts...); err != nil {
 		step.About(ctx, err, typeName(c.childType))
 		return nil, err
@@ -80,7 +81,7 @@ func (c *children[T, CT]) addUncached(ctx context.Context, parent T, known []CT)
 	// The API server supports only these field selectors. The filter removes additional objects from the list.
 	options := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent))
 	options.FieldSelector = servedFields(options.FieldSelector)
-	list := blankLike(c.childListType)
+	list := empty.Like(c.childListType)
 	if err := config.APIReader.List(ctx, list, options); err != nil {
 		step.About(ctx, err, typeName(c.childType))
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -237,7 +238,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 	if err == nil && len(known) == 0 && (deleting || len(desired) == 0 && !onlyStatus) {
 		// No child exists, so an object manager with a finalizer can remove it.
 		var none CT
-		_, err = r.ChildObjectManager.Manage(ctx, parent, blankLike(r.ChildType), none)
+		_, err = r.ChildObjectManager.Manage(ctx, parent, empty.Like(r.ChildType), none)
 	}
 	return joinErrors(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/step"
@@ -56,7 +57,7 @@ func (r root) enterLoop(ctx context.Context, requests *requests, req Request) (w
 // changedByOthers reports whether another client has changed the resource or an object that its last reconciles read.
 // Objects that the reconciles wrote do not count: two clients that revert each other's changes are also a hot loop.
 func (r root) changedByOthers(ctx context.Context, req Request, resource guard.Object, look hotloop.Look) bool {
-	current := blankLike(r.resourceType)
+	current := empty.Like(r.resourceType)
 	err := r.config.Get(ctx, req.NamespacedName, current)
 	if client.IgnoreNotFound(err) != nil {
 		return true // the request returns the error

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/empty"
 )
 
 // noteUID records the UID of the reconciled resource. A root reconciler calls it when the UID is known, before it calls
@@ -89,13 +91,13 @@ func asLoaded(ctx context.Context, obj client.Object) (client.Object, Config, er
 	if s.isReconciled(obj) {
 		config, err := RetrieveOriginalConfig(ctx)
 		if isNil(s.originalResourceType) {
-			return blankLike(obj), config, err
+			return empty.Like(obj), config, err
 		}
-		return blankLike(s.originalResourceType), config, err
+		return empty.Like(s.originalResourceType), config, err
 	}
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		config, err = RetrieveOriginalConfig(ctx)
 	}
-	return blankLike(obj), config, err
+	return empty.Like(obj), config, err
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/internal/step"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"
@@ -160,7 +161,7 @@ func (r *SuppressTransientErrors[T, LT]) purge(ctx context.Context) {
 		log.Error(err, "purge failed to list resources")
 		return
 	}
-	list := blankLike(r.ListType)
+	list := empty.Like(r.ListType)
 	if err := config.List(ctx, list); err != nil {
 		log.Error(err, "purge failed to list resources")
 		return

@@ -32,14 +32,6 @@ func newEmpty[T any]() T {
 	return reflect.New(t.Elem()).Interface().(T)
 }
 
-// blankLike returns a new object of the same Go type and kind.
-func blankLike[T runtime.Object](obj T) T {
-	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
-	// Typed objects get their kind from the scheme. Unstructured objects and ducks must carry it.
-	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	return blank
-}
-
 // nameKind sets the kind of an object that does not carry one. Caches store typed objects without a kind.
 func nameKind(obj client.Object, gvk schema.GroupVersionKind) {
 	if kind := obj.GetObjectKind(); kind.GroupVersionKind().Empty() {

@@ -99,8 +99,7 @@ func TestInstallCRDsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := dynamicClient(t, env.Sandbox).Resource(resource("v1alpha1", "Again")).List(
-		t.Context(),
-		metav1.ListOptions{},
+		t.Context(), metav1.ListOptions{},
 	); err != nil {
 		t.Errorf("the version served since the update: %v", err)
 	}
@@ -174,10 +173,7 @@ func TestInstallCRDsErrors(t *testing.T) {
 		dir,
 		map[string]string{
 			"typo.yaml": newCRDText(t, "Fine") + "---\n" + strings.Replace(
-				newCRDText(t, "Typo"),
-				`"scope":`,
-				`"scoop": "x", "scope":`,
-				1,
+				newCRDText(t, "Typo"), `"scope":`, `"scoop": "x", "scope":`, 1,
 			),
 		},
 	)

@@ -51,9 +51,7 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := dynamicClient(t, env.Sandbox).Resource(resource("v1", "Converted")).Namespace(env.Namespace).Get(
-		t.Context(),
-		"old",
-		metav1.GetOptions{},
+		t.Context(), "old", metav1.GetOptions{},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -90,9 +88,7 @@ func TestWebhooks_AreCalledForTheNamespaceOfTheTestOnly(t *testing.T) {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 			other, err := configMapsIn(t, env, metav1.NamespaceDefault).Create(
-				t.Context(),
-				newConfigMap("refused"),
-				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+				t.Context(), newConfigMap("refused"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
 			)
 			if err != nil {
 				t.Fatalf("in another namespace: %v", err)
@@ -135,9 +131,7 @@ func TestWebhooks_OfAllNamespaces(t *testing.T) {
 	object := newConfigMap("refused")
 	object.SetLabels(map[string]string{"of": env.Namespace})
 	_, err := configMapsIn(t, env, metav1.NamespaceDefault).Create(
-		t.Context(),
-		object,
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+		t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
 	)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want the error of the webhook", err)
@@ -160,9 +154,7 @@ func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 		})
 		// Without a server all requests fail, because the API server calls the webhooks as soon as Webhooks returns.
 		if _, err := configMapsIn(t, env, env.Namespace).Create(
-			t.Context(),
-			newConfigMap("a"),
-			metav1.CreateOptions{},
+			t.Context(), newConfigMap("a"), metav1.CreateOptions{},
 		); !apierrors.IsInternalError(
 			err,
 		) {
@@ -190,9 +182,9 @@ func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
 		t.Errorf("the definition was not restored (-want +got):\n%s", diff)
 	}
 	for _, plural := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-		list, err := dynamicClient(
-			t, env.Sandbox,
-		).Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)).List(t.Context(), metav1.ListOptions{})
+		list,
+			err := dynamicClient(t, env.Sandbox).Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)).
+			List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -141,8 +141,7 @@ func (a *App) makeControllers(kinds []*handled) error {
 		sharing[h] = common[gvk]
 	}
 	a.base = reconcilers.NewConfig(
-		base, nil,
-		cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, informer.DefaultResyncInterval),
+		base, nil, cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, informer.DefaultResyncInterval),
 	)
 	for _, h := range kinds {
 		if shared, ok := sharing[h]; ok {

@@ -122,9 +122,8 @@ func (c *ExpectConfig) AssertClientStatusApplyExpectations(t *testing.T) {
 	helper(t)()
 	assert(t, c, expectation[ApplyRef]{
 		field: "ExpectStatusApplies", item: "StatusApply", elem: "rtesting.ApplyRef",
-		expected: c.ExpectStatusApplies, observed: each(
-			c.actions().StatusApplyActions, NewApplyRef,
-		), diff: c.differ().ApplyRef,
+		expected: c.ExpectStatusApplies, observed: each(c.actions().StatusApplyActions, NewApplyRef),
+		diff: c.differ().ApplyRef,
 	})
 }
 
@@ -136,9 +135,8 @@ func (c *ExpectConfig) AssertClientSubResourceExpectations(t *testing.T) {
 	}
 	assert(t, c, expectation[SubResourceRef]{
 		field: "ExpectSubResources", item: "SubResource", elem: "rtesting.SubResourceRef",
-		expected: c.ExpectSubResources, observed: each(
-			c.actions().SubResourceActions, NewSubResourceRef,
-		), diff: c.diffSubResource,
+		expected: c.ExpectSubResources, observed: each(c.actions().SubResourceActions, NewSubResourceRef),
+		diff: c.diffSubResource,
 	})
 }
 
@@ -160,9 +158,8 @@ func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
 	helper(t)()
 	assert(t, c, expectation[TrackRequest]{
 		field: "ExpectTracks", item: "Track", elem: "rtesting.TrackRequest",
-		expected: each(
-			c.ExpectTracks, TrackRequest.normalized,
-		), observed: c.open().tracks.observed(), diff: c.differ().TrackRequest,
+		expected: each(c.ExpectTracks, TrackRequest.normalized), observed: c.open().tracks.observed(),
+		diff: c.differ().TrackRequest,
 	})
 }
 

@@ -3,11 +3,10 @@
 package testing
 
 import (
-	"reflect"
-
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/empty"
 	"trueup.dev/testing/internal/literal"
 )
 
@@ -26,7 +25,7 @@ func (c *ExpectConfig) objects(
 		if i < len(e.expected) && e.expected[i] != nil {
 			e.expected[i], e.observed[i] = c.normalize(e.expected[i], observed)
 		} else {
-			_, e.observed[i] = c.normalize(blankOf(observed), observed)
+			_, e.observed[i] = c.normalize(empty.Like(observed), observed)
 		}
 	}
 	e.diff = func(expected, observed client.Object) string {
@@ -43,13 +42,6 @@ func (c *ExpectConfig) objects(
 func unwrapped(obj client.Object) client.Object {
 	obj, _ = unwrap(obj)
 	return obj
-}
-
-// blankOf returns an object of the same Go type and kind in which nothing is set.
-func blankOf(obj client.Object) client.Object {
-	blank := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-	blank.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	return blank
 }
 
 // normalize returns the parts of two objects to compare.

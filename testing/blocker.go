@@ -11,6 +11,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/empty"
 )
 
 // noteTaken records the object that an AlreadyExists error names. Reconcilers of children read that object.
@@ -46,7 +48,7 @@ func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
 	t.Helper()
 	for _, obj := range c.actions().taken {
 		key := client.ObjectKeyFromObject(obj)
-		found := blankOf(obj)
+		found := empty.Like(obj)
 		if err := c.Config().APIReader.Get(context.Background(), key, found); !apierrs.IsNotFound(err) {
 			continue
 		}

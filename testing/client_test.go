@@ -227,8 +227,7 @@ func TestClient_recordsWrites(t *testing.T) {
 		"reads": {
 			call: func(ctx context.Context, c client.Client) error {
 				return errors.Join(
-					c.Get(ctx, client.ObjectKey{Name: "one"}, configMap()),
-					c.List(ctx, &corev1.ConfigMapList{}),
+					c.Get(ctx, client.ObjectKey{Name: "one"}, configMap()), c.List(ctx, &corev1.ConfigMapList{}),
 					c.SubResource("scale").Get(ctx, deployment(), &autoscalingv1.Scale{}),
 				)
 			},

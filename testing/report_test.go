@@ -78,9 +78,8 @@ func TestDescribe(t *testing.T) {
 			Kind: "ConfigMap", Namespace: "web", Labels: labels.Everything(),
 		},
 		"ConfigMap * with labels a=b with fields c=d": DeleteCollectionRef{
-			Kind: "ConfigMap", Labels: labels.SelectorFromSet(
-				labels.Set{"a": "b"},
-			), Fields: fields.OneTermEqualSelector("c", "d"),
+			Kind: "ConfigMap", Labels: labels.SelectorFromSet(labels.Set{"a": "b"}),
+			Fields: fields.OneTermEqualSelector("c", "d"),
 		},
 		"Normal Painted on ConfigMap web/theme: Paint it is blue now": NewEventf(
 			theMap(), nil, assertScheme, "Normal", "Painted", "Paint", "it is blue now",

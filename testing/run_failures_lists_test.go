@@ -47,9 +47,8 @@ var listFailures = map[string]func(t *testing.T){
 		},
 		rtesting.ReconcilerTestCase{ExpectPatches: []rtesting.PatchRef{pagePatch("home", `{"data":{"title":"Welcome"}}`)}},
 		rtesting.ReconcilerTestCase{ExpectPatches: []rtesting.PatchRef{
-			pagePatch(
-				"home", `{"data":{"title":"Hello"}}`,
-			), pagePatch("about", `{"data":null}`), pagePatch("contact", `{"data":null}`),
+			pagePatch("home", `{"data":{"title":"Hello"}}`), pagePatch("about", `{"data":null}`),
+			pagePatch("contact", `{"data":null}`),
 		}},
 	),
 	"deletes": listFailure(
@@ -122,9 +121,8 @@ var listFailures = map[string]func(t *testing.T){
 		func(ctx context.Context, c reconcilers.Config) error {
 			owner := client.FieldOwner("site")
 			return errors.Join(
-				c.Status().Apply(
-					ctx, nodeApply("a", corev1.NodeRunning), owner,
-				), c.Status().Apply(ctx, nodeApply("b", corev1.NodePending), owner),
+				c.Status().Apply(ctx, nodeApply("a", corev1.NodeRunning), owner),
+				c.Status().Apply(ctx, nodeApply("b", corev1.NodePending), owner),
 			)
 		},
 		rtesting.ReconcilerTestCase{ExpectStatusApplies: []rtesting.ApplyRef{nodeApplyRef("a", corev1.NodeTerminated)}},
@@ -135,9 +133,8 @@ var listFailures = map[string]func(t *testing.T){
 	"sub-resources": listFailure(
 		func(ctx context.Context, c reconcilers.Config) error {
 			return errors.Join(
-				c.SubResource("eviction").Create(
-					ctx, pod("a"), &policyv1.Eviction{},
-				), c.SubResource("eviction").Create(ctx, pod("b"), &policyv1.Eviction{}),
+				c.SubResource("eviction").Create(ctx, pod("a"), &policyv1.Eviction{}),
+				c.SubResource("eviction").Create(ctx, pod("b"), &policyv1.Eviction{}),
 			)
 		},
 		rtesting.ReconcilerTestCase{ExpectSubResources: []rtesting.SubResourceRef{eviction("c")}},

@@ -36,9 +36,8 @@ func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
 	if err != nil {
 		panic(fmt.Errorf("track request by %T: %w", b, err))
 	}
-	return CreateTrackRequest(
-		tracked.GroupVersionKind().Group, tracked.Kind, tracked.Namespace, tracked.Name,
-	).By(observer.GetNamespace(), observer.GetName())
+	return CreateTrackRequest(tracked.GroupVersionKind().Group, tracked.Kind, tracked.Namespace, tracked.Name).
+		By(observer.GetNamespace(), observer.GetName())
 }
 
 // trackBy returns the request of an observer.

@@ -105,9 +105,8 @@ func TestRecordWiring_Trees(t *testing.T) {
 		"unstructured objects of a kind that the scheme does not know": {
 			setUp: func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 				return (&reconcilers.ResourceReconciler[*unstructured.Unstructured]{
-					Type: unstructuredKind(
-						"example.com/v1", "Website",
-					), Config: config, Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{},
+					Type: unstructuredKind("example.com/v1", "Website"), Config: config,
+					Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{},
 					Setup: func(_ context.Context, _ ctrl.Manager, bldr *reconcilers.Builder) error {
 						bldr.Owns(&corev1.Service{})
 						return nil

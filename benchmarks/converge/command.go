@@ -65,8 +65,7 @@ instead, in the namespace ` + lab.Namespace + `, which is emptied.`,
 		"workloads to measure, one or more of: "+strings.Join(names(workload.All(0)), ", "),
 	)
 	set.IntSliceVar(
-		&f.sizes, "sizes", nil,
-		"numbers of parents or children, for example 500,2000 (default: the sizes of the workload)",
+		&f.sizes, "sizes", nil, "numbers of parents or children, for example 500,2000 (default: the sizes of the workload)",
 	)
 	set.IntVar(&f.rounds, "rounds", defaults.Rounds, "number of times to repeat each measurement")
 	set.StringSliceVar(&f.contenders, "contenders", defaults.Contenders, "controllers to measure")

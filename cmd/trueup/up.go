@@ -86,10 +86,8 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 		s.Print("applied " + document.Title() + "\n")
 	}
 	s.Print(fmt.Sprintf(
-		"Kubernetes is up at %s\n\n  %s\n  %s\n\nCtrl-C stops it%s.\n",
-		sb.RESTConfig().Host,
-		s.Paint(screen.Bold, "export KUBECONFIG="+kubeconfig),
-		s.Paint(screen.Bold, "kubectl get namespaces"),
+		"Kubernetes is up at %s\n\n  %s\n  %s\n\nCtrl-C stops it%s.\n", sb.RESTConfig().Host,
+		s.Paint(screen.Bold, "export KUBECONFIG="+kubeconfig), s.Paint(screen.Bold, "kubectl get namespaces"),
 		afterwards(o.dir),
 	))
 

@@ -19,9 +19,7 @@ import (
 // context of setups is the context that the manager runs with. It stops with the test, or earlier when the returned
 // function is called.
 func (e *Env) Manager(
-	cfg *rest.Config,
-	options ctrl.Options,
-	setups ...func(context.Context, ctrl.Manager) error,
+	cfg *rest.Config, options ctrl.Options, setups ...func(context.Context, ctrl.Manager) error,
 ) (stop func()) {
 	e.Helper()
 	options.Scheme = e.Scheme()

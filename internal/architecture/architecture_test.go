@@ -210,10 +210,7 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 				slices.Contains(proofs, used) && strings.HasPrefix(p.ImportPath, module+"/internal/memapi")
 			if !allowed {
 				t.Errorf(
-					"%s imports %s of module %s, which packages that users import must not depend on",
-					p.ImportPath,
-					imported,
-					used,
+					"%s imports %s of module %s, which packages that users import must not depend on", p.ImportPath, imported, used,
 				)
 			}
 		}

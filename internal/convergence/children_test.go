@@ -46,9 +46,7 @@ func TestChildReconciler_contested(t *testing.T) {
 	b.Name = "b"
 	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
 	s.Steps = converge.Steps(
-		converge.Apply(a), converge.Settle(),
-		converge.Apply(b), converge.Settle(),
-		converge.Delete(a), converge.Settle(),
+		converge.Apply(a), converge.Settle(), converge.Apply(b), converge.Settle(), converge.Delete(a), converge.Settle(),
 		converge.Delete(b), converge.Settle(),
 	)
 	s.Desired = func(state converge.State) error {
@@ -76,10 +74,8 @@ func TestChildReconciler_blockedForAMoment(t *testing.T) {
 	blocker, resource := config("child", "other"), newResource("one")
 	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
 	s.Steps = converge.Steps(
-		converge.Apply(blocker), converge.Apply(resource), converge.Sleep(
-			20*time.Millisecond,
-		), converge.Delete(blocker), converge.Settle(),
-		converge.Delete(resource), converge.Settle(),
+		converge.Apply(blocker), converge.Apply(resource), converge.Sleep(20*time.Millisecond), converge.Delete(blocker),
+		converge.Settle(), converge.Delete(resource), converge.Settle(),
 	)
 	prove(t, s)
 }

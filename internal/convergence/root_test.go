@@ -97,10 +97,8 @@ func TestAggregateReconciler(t *testing.T) {
 			return root.SetupWithManager(t.Context(), mgr)
 		},
 		Steps: converge.Steps(
-			converge.Settle(),
-			converge.Apply(a), converge.Apply(b), converge.Settle(),
-			converge.Change(a, setField("value", "three")), converge.Settle(),
-			converge.Delete(b), converge.Settle(),
+			converge.Settle(), converge.Apply(a), converge.Apply(b), converge.Settle(),
+			converge.Change(a, setField("value", "three")), converge.Settle(), converge.Delete(b), converge.Settle(),
 		),
 	})
 }

@@ -32,11 +32,9 @@ func config(name, value string) *corev1.ConfigMap {
 func aroundConfigs() []converge.Step {
 	resource, first, second := newResource("one"), config("config", "red"), config("other", "blue")
 	return converge.Steps(
-		converge.Apply(resource), converge.Settle(),
-		converge.Apply(first), converge.Settle(),
+		converge.Apply(resource), converge.Settle(), converge.Apply(first), converge.Settle(),
 		converge.Change(first, func(c *corev1.ConfigMap) { c.Data = map[string]string{"value": "green"} }), converge.Settle(),
-		converge.Apply(second), converge.Settle(),
-		converge.Delete(first), converge.Settle(),
+		converge.Apply(second), converge.Settle(), converge.Delete(first), converge.Settle(),
 		converge.Delete(resource), converge.Settle(),
 	)
 }

@@ -134,10 +134,7 @@ func TestV11_SharedSubReconciler(t *testing.T) {
 	}}
 	function := newFunction()
 	reconcileBelow(
-		t,
-		newWorld(t, function),
-		&reconcilers.CastResource[*Function, client.Object]{Reconciler: shared},
-		function,
+		t, newWorld(t, function), &reconcilers.CastResource[*Function, client.Object]{Reconciler: shared}, function,
 	)
 	equal(t, "called for", []string{function.Name}, labeled)
 }

@@ -69,8 +69,7 @@ func volumeMountReconciler(found *[]string) reconcilers.SubReconciler[*corev1.Po
 					container := containerCursorStasher.RetrieveOrDie(ctx)
 					mount := volumeMountCursorStasher.RetrieveOrDie(ctx)
 					*found = append(
-						*found,
-						fmt.Sprintf("%s %d/%d %s", container.Item.Name, mount.Index+1, mount.Length, mount.Item.Name),
+						*found, fmt.Sprintf("%s %d/%d %s", container.Item.Name, mount.Index+1, mount.Length, mount.Item.Name),
 					)
 					return nil
 				},
@@ -178,9 +177,7 @@ func (onlyCreate) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 }
 
 func (onlyCreate) Manage(
-	ctx context.Context,
-	_ client.Object,
-	actual, desired *corev1.ConfigMap,
+	ctx context.Context, _ client.Object, actual, desired *corev1.ConfigMap,
 ) (*corev1.ConfigMap, error) {
 	if desired == nil || (actual != nil && !actual.CreationTimestamp.IsZero()) {
 		return actual, nil
@@ -252,8 +249,7 @@ func TestRuntime_AdditionalConfigs(t *testing.T) {
 	}
 	ctx := reconcilers.StashAdditionalConfigs(t.Context(), map[string]reconcilers.Config{"other": other.Config})
 	if _, err := root.Reconcile(
-		ctx,
-		reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(function)},
+		ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(function)},
 	); err != nil {
 		t.Fatal(err)
 	}

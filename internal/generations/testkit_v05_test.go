@@ -106,12 +106,7 @@ func createsImage() rtesting.ReconcilerTestCase {
 		},
 		ExpectEvents: []rtesting.Event{
 			rtesting.NewEvent(
-				function,
-				testScheme,
-				corev1.EventTypeNormal,
-				"Created",
-				`Created Image "%s"`,
-				"square-function-001",
+				function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001",
 			),
 			rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "StatusUpdated", `Updated status`),
 		},

@@ -221,12 +221,7 @@ func TestV11_AdditionalConfigs(t *testing.T) {
 			},
 			ExpectEvents: []rtesting.Event{
 				rtesting.NewEvent(
-					function,
-					testScheme,
-					corev1.EventTypeNormal,
-					"Created",
-					`Created Image "%s"`,
-					"square-function-001",
+					function, testScheme, corev1.EventTypeNormal, "Created", `Created Image "%s"`, "square-function-001",
 				),
 			},
 			ExpectResource: resolved.

@@ -151,8 +151,7 @@ func TestV05_CastParent(t *testing.T) {
 
 // parentSwapRESTConfig connects to another cluster. The documentation connects for each request; here it connects once.
 func parentSwapRESTConfig(
-	rc *rest.Config,
-	nested reconcilers.SubReconciler[*Function],
+	rc *rest.Config, nested reconcilers.SubReconciler[*Function],
 ) (reconcilers.SubReconciler[*Function], error) {
 	cl, err := cluster.New(rc, func(o *cluster.Options) { o.Scheme = newScheme() })
 	if err != nil {

@@ -70,8 +70,7 @@ func deriveWebhookRules(
 
 // The fields ListType and SemanticEquals are omitted: no objects are listed, and objects are compared after the merge.
 func admissionTriggerReconciler(
-	c reconcilers.Config,
-	rules webhookRules,
+	c reconcilers.Config, rules webhookRules,
 ) *reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration] {
 	return &reconcilers.AggregateReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 		Name: "AdmissionTrigger",
@@ -146,10 +145,7 @@ func TestV11_CastResource(t *testing.T) {
 		&reconcilers.SyncReconciler[*Function]{
 			Sync: func(_ context.Context, resource *Function) error {
 				equal(
-					t,
-					"changes of the cast are copied to the resource",
-					"registry.example.com/square@sha256:1",
-					resource.Spec.Image,
+					t, "changes of the cast are copied to the resource", "registry.example.com/square@sha256:1", resource.Spec.Image,
 				)
 				return nil
 			},
@@ -323,8 +319,7 @@ func TestV11_ResourceManager(t *testing.T) {
 		want = append(want, fmt.Sprintf(`Normal %[1]s: %[1]s ConfigMap "managed"`, step.event))
 	}
 	reconcileRoot(
-		t,
-		&reconcilers.ResourceReconciler[*Function]{Reconciler: managed, SkipStatusUpdate: true, Config: w.Config},
+		t, &reconcilers.ResourceReconciler[*Function]{Reconciler: managed, SkipStatusUpdate: true, Config: w.Config},
 		function,
 	)
 	want = append(want, want[0])

@@ -252,10 +252,7 @@ func TestV19_TrackAndList(t *testing.T) {
 		Sync: func(ctx context.Context, resource *Gateway) error {
 			c := reconcilers.RetrieveConfigOrDie(ctx)
 			return c.TrackAndList(
-				ctx,
-				&corev1.SecretList{},
-				client.InNamespace(resource.Namespace),
-				client.MatchingLabels{"uses": "gateway"},
+				ctx, &corev1.SecretList{}, client.InNamespace(resource.Namespace), client.MatchingLabels{"uses": "gateway"},
 			)
 		},
 	}, gateway)
@@ -302,8 +299,7 @@ func TestV19_Time(t *testing.T) {
 		Config: w.Config,
 	}
 	if _, err := root.Reconcile(
-		rtime.StashNow(t.Context(), started),
-		reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(gateway)},
+		rtime.StashNow(t.Context(), started), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(gateway)},
 	); err != nil {
 		t.Fatal(err)
 	}

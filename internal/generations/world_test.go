@@ -100,8 +100,7 @@ func reconcileRoot(t *testing.T, r interface {
 		t.Fatalf("validate: %v", err)
 	}
 	if _, err := r.Reconcile(
-		t.Context(),
-		reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)},
+		t.Context(), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)},
 	); err != nil {
 		t.Fatalf("reconcile: %v", err)
 	}
@@ -146,10 +145,7 @@ func (r recorder) Eventf(obj runtime.Object, eventtype, reason, format string, a
 }
 
 func (r recorder) AnnotatedEventf(
-	obj runtime.Object,
-	_ map[string]string,
-	eventtype, reason, format string,
-	args ...any,
+	obj runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
 ) {
 	r.Eventf(obj, eventtype, reason, format, args...)
 }

@@ -35,9 +35,8 @@ func gizmoCRD() *apiextensionsv1.CustomResourceDefinition {
 	strategy.Default = &apiextensionsv1.JSON{Raw: []byte(`{}`)}
 	root := object(map[string]props{
 		"spec": object(map[string]props{
-			"size": withDefault(
-				"string", `"small"`,
-			), "replicas": withDefault("integer", `1`), "color": {Type: "string"}, "ports": ports,
+			"size": withDefault("string", `"small"`), "replicas": withDefault("integer", `1`), "color": {Type: "string"},
+			"ports":    ports,
 			"strategy": strategy,
 		}),
 		"status": object(map[string]props{

@@ -32,9 +32,8 @@ import (
 // suppliers are all kinds of informers.
 func suppliers() map[string]informer.Supplier {
 	return map[string]informer.Supplier{
-		"default": informer.DefaultSupplier, "memory store": over(
-			informer.NewMemoryStore(),
-		), "forgetful store": over(forgetful{}),
+		"default": informer.DefaultSupplier, "memory store": over(informer.NewMemoryStore()),
+		"forgetful store": over(forgetful{}),
 	}
 }
 

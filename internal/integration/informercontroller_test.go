@@ -98,9 +98,8 @@ func TestWeaknessA8_SelectorsOfOneKindAreKeptApart(t *testing.T) {
 			c.AddInformer(selected("team=blue"), "blue"), c.AddWatcher(blue, "blue"),
 			c.AddInformer(selected("team=red"), "red"), c.AddWatcher(red, "red"),
 			// Two informers under one name are how callers request this.
-			c.AddInformer(
-				selected("team=blue"), "both",
-			), c.AddInformer(selected("team=red"), "both"), c.AddWatcher(both, "both"),
+			c.AddInformer(selected("team=blue"), "both"), c.AddInformer(selected("team=red"), "both"),
+			c.AddWatcher(both, "both"),
 		))
 		return c.SetupWithManager(ctx, mgr)
 	})

@@ -49,8 +49,7 @@ func Run(ctx context.Context, mgr manager.Manager, missing func() []string) erro
 				stop()
 			}()
 			return fmt.Errorf(
-				"stopped before the caches synced; they keep running until the process ends: %s",
-				strings.Join(missing(), ", "),
+				"stopped before the caches synced; they keep running until the process ends: %s", strings.Join(missing(), ", "),
 			)
 		}
 	}

@@ -77,9 +77,8 @@ func (w *world) collect() []string {
 }
 
 func TestGarbage(t *testing.T) {
-	foreground, orphan := client.PropagationPolicy(
-		metav1.DeletePropagationForeground,
-	), client.PropagationPolicy(metav1.DeletePropagationOrphan)
+	foreground, orphan := client.PropagationPolicy(metav1.DeletePropagationForeground),
+		client.PropagationPolicy(metav1.DeletePropagationOrphan)
 	runRules(t, []rule{
 		{"an object without owners is kept", func(w *world) {
 			w.create(configMap("a"))

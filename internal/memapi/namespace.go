@@ -78,9 +78,8 @@ func (s *Server) admitToNamespace(t *table, obj client.Object) error {
 		t.resource, objName, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name),
 	)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf(
-			"namespace %s is being terminated", name,
-		), Field: "metadata.namespace",
+		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", name),
+		Field: "metadata.namespace",
 	})
 	return err
 }

@@ -66,9 +66,8 @@ type Server struct {
 func New(opts Options) *Server {
 	s := &Server{
 		registry: opts.Registry, applier: opts.Applier, seed: opts.Seed, now: opts.Now,
-		version: 1, history: make([]Event, 0, 32), tables: make(
-			map[schema.GroupVersionKind]*table, 8,
-		), types: make(map[reflect.Type]*table, 16),
+		version: 1, history: make([]Event, 0, 32), tables: make(map[schema.GroupVersionKind]*table, 8),
+		types: make(map[reflect.Type]*table, 16),
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -89,8 +89,7 @@ func Path(ctx context.Context) string {
 
 // Run calls work as the step that node describes and returns its results.
 func Run[T client.Object](
-	ctx context.Context, node Node, resource T,
-	work func(ctx context.Context, resource T) (reconcile.Result, error),
+	ctx context.Context, node Node, resource T, work func(ctx context.Context, resource T) (reconcile.Result, error),
 ) (result reconcile.Result, err error) {
 	if log, lerr := logr.FromContext(ctx); lerr == nil && log.GetSink() != nil {
 		log = log.WithName(node.Name)

@@ -75,10 +75,7 @@ func TestRun_NamesTheLogger(t *testing.T) {
 	log, lines := newLog()
 	ctx := logr.NewContext(context.Background(), log)
 	_, _ = step.Run(
-		ctx,
-		step.Node{Name: "a", Values: []any{"key", "value"}},
-		resource,
-		nested([]string{"b", "c"}, say("inside")),
+		ctx, step.Node{Name: "a", Values: []any{"key", "value"}}, resource, nested([]string{"b", "c"}, say("inside")),
 	)
 	_, _ = step.Run(ctx, step.Node{Name: "d"}, resource, say("after"))
 	want := []string{

@@ -227,9 +227,8 @@ func failingJobs() converge.Scenario {
 
 // watchJobs registers a controller that runs jobs.
 func watchJobs(mgr manager.Manager, options ...builder.OwnsOption) error {
-	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(
-		&batchv1.Job{}, options...,
-	).Complete(&importer{mgr.GetClient()})
+	return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&batchv1.Job{}, options...).
+		Complete(&importer{mgr.GetClient()})
 }
 
 // importer reports the result of a job in the status.

@@ -68,12 +68,9 @@ func (r *userErrorReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 
 func userErrorWorld() converge.Scenario {
 	return converge.Scenario{
-		For:  &Widget{},
-		Owns: []client.Object{&corev1.ConfigMap{}},
-		Steps: converge.Lifecycle(
-			widget("a", WidgetSpec{Timeout: "5 minutes"}),
-			func(w *Widget) { w.Spec.Timeout = "5m" },
-		),
+		For:   &Widget{},
+		Owns:  []client.Object{&corev1.ConfigMap{}},
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Timeout: "5 minutes"}), func(w *Widget) { w.Spec.Timeout = "5m" }),
 	}
 }
 

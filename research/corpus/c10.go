@@ -152,11 +152,8 @@ func bucketKey(b *Bucket) string {
 
 func bucketWorld() converge.Scenario {
 	return converge.Scenario{
-		For: &Bucket{},
-		Steps: converge.Lifecycle(
-			bucket("a", BucketSpec{Region: "north"}),
-			func(b *Bucket) { b.Spec.Region = "south" },
-		),
+		For:   &Bucket{},
+		Steps: converge.Lifecycle(bucket("a", BucketSpec{Region: "north"}), func(b *Bucket) { b.Spec.Region = "south" }),
 	}
 }
 

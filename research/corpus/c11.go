@@ -104,8 +104,7 @@ func frontendWorld() converge.Scenario {
 		For:  &Widget{},
 		Owns: []client.Object{&corev1.ConfigMap{}, &corev1.Service{}},
 		Steps: converge.Lifecycle(
-			widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}, Host: "blue.example.com"}),
-			withData("slow"),
+			widget("a", WidgetSpec{Data: map[string]string{"mode": "fast"}, Host: "blue.example.com"}), withData("slow"),
 			func(w *Widget) { w.Spec.Host = "green.example.com" },
 		),
 	}

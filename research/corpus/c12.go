@@ -246,8 +246,7 @@ func transitionWorld() converge.Scenario {
 		Owns: []client.Object{&corev1.ConfigMap{}},
 		Steps: converge.Steps(
 			converge.Apply(w), converge.Settle(), converge.Sleep(time.Hour),
-			converge.Change(w, withData("fast")), converge.Settle(),
-			converge.Delete(w), converge.Settle(),
+			converge.Change(w, withData("fast")), converge.Settle(), converge.Delete(w), converge.Settle(),
 		),
 	}
 }

@@ -189,8 +189,7 @@ func deadlineWorld() converge.Scenario {
 		For:  &Widget{},
 		Owns: []client.Object{&appsv1.Deployment{}},
 		Steps: converge.Steps(
-			converge.Apply(w), converge.Sleep(time.Hour), converge.Settle(),
-			converge.Delete(w), converge.Settle(),
+			converge.Apply(w), converge.Sleep(time.Hour), converge.Settle(), converge.Delete(w), converge.Settle(),
 		),
 		World: []converge.Actor{converge.Deployments(converge.Fail)},
 		Desired: func(s converge.State) error {

@@ -52,9 +52,8 @@ func (r *applyReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	owner := metav1ac.OwnerReference().WithAPIVersion(
-		"corpus.trueup.dev/v1",
-	).WithKind("Widget").WithName(w.Name).WithUID(w.UID).
+	owner := metav1ac.OwnerReference().WithAPIVersion("corpus.trueup.dev/v1").WithKind("Widget").WithName(w.Name).
+		WithUID(w.UID).
 		WithController(true).WithBlockOwnerDeletion(true)
 	labels := map[string]string{widgetLabel: w.Name}
 	config := corev1ac.ConfigMap(w.Name, w.Namespace).WithOwnerReferences(owner).WithLabels(labels).WithData(w.Spec.Data)

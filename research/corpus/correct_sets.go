@@ -231,8 +231,7 @@ func twoOwnersWorld() converge.Scenario {
 			},
 		}},
 		Steps: converge.Steps(
-			converge.Apply(a), converge.Apply(b), converge.Settle(),
-			converge.Delete(a), converge.Settle(),
+			converge.Apply(a), converge.Apply(b), converge.Settle(), converge.Delete(a), converge.Settle(),
 			converge.Delete(b), converge.Settle(),
 		),
 	}

@@ -31,9 +31,8 @@ var secrets = &Kind{
 	Content:          Object{"stringData": Object{"a": "1"}},
 	Applied:          Object{},
 	Changes: []Edit{
-		Set("data/a", "AQID"), Set(
-			"stringData", Object{"a": "2"},
-		), Set("stringData", Object{"b": "1"}), Remove("data/a"), Remove("data"),
+		Set("data/a", "AQID"), Set("stringData", Object{"a": "2"}), Set("stringData", Object{"b": "1"}), Remove("data/a"),
+		Remove("data"),
 		Set("type", "example.com/own"), Set("type", "Opaque"), Set("immutable", true),
 	},
 	Faults: []Edit{
@@ -49,9 +48,8 @@ var serviceAccounts = &Kind{
 	Content:          Object{},
 	Applied:          Object{},
 	Changes: []Edit{
-		Set(
-			"automountServiceAccountToken", false,
-		), Set("automountServiceAccountToken", true), Remove("automountServiceAccountToken"),
+		Set("automountServiceAccountToken", false), Set("automountServiceAccountToken", true),
+		Remove("automountServiceAccountToken"),
 		Set("secrets", []any{Object{"name": "one"}}), Set("secrets/[name=two]", Object{
 			"name": "two",
 		}), Remove("secrets/[name=one]"),
@@ -109,9 +107,8 @@ var pods = &Kind{
 	Content:          Object{"spec": Object{"containers": []any{Object{"name": "app", "image": "example.com/app:1"}}}},
 	Applied:          Object{"spec": Object{"containers": []any{Object{"name": "app", "image": "example.com/app:1"}}}},
 	Changes: []Edit{
-		Set(
-			"spec/containers/[name=app]/image", "example.com/app:2",
-		), Set("spec/containers/[name=app]/image", "example.com/app"),
+		Set("spec/containers/[name=app]/image", "example.com/app:2"),
+		Set("spec/containers/[name=app]/image", "example.com/app"),
 		Set("spec/nodeName", "node"), Set("spec/nodeName", "node"), Set("spec/restartPolicy", "Never"), Set(
 			"spec/terminationGracePeriodSeconds", int64(60),
 		),

@@ -21,9 +21,8 @@ func workload() Object {
 }
 
 var templateChanges = []Edit{
-	Set(
-		"spec/template/spec/containers/[name=app]/image", "example.com/app:2",
-	), Set("spec/template/spec/containers/[name=app]/image", "example.com/app"),
+	Set("spec/template/spec/containers/[name=app]/image", "example.com/app:2"),
+	Set("spec/template/spec/containers/[name=app]/image", "example.com/app"),
 	Set("spec/template/spec/containers/[name=side]", Object{
 		"name": "side", "image": "example.com/side:1",
 	}), Remove("spec/template/spec/containers/[name=side]"),
@@ -52,9 +51,8 @@ var deployments = &Kind{
 	Content:          workload(),
 	Applied:          workload(),
 	Changes: append([]Edit{
-		Set(
-			"spec/replicas", int64(0),
-		), Set("spec/replicas", int64(2)), Set("spec/replicas", int64(3)), Remove("spec/replicas"), Set("spec/paused", true),
+		Set("spec/replicas", int64(0)), Set("spec/replicas", int64(2)), Set("spec/replicas", int64(3)),
+		Remove("spec/replicas"), Set("spec/paused", true),
 		Set("spec/minReadySeconds", int64(5)), Set("spec/strategy", Object{
 			"type": "Recreate",
 		}), Set("spec/revisionHistoryLimit", int64(3)),
@@ -67,22 +65,18 @@ var deployments = &Kind{
 			"matchLabels": Object{"app": "y"},
 		}), Set("spec/replicas", int64(-1)), Set("spec/template/metadata/labels/app", "y"),
 		Set("spec/strategy", Object{"type": "Recreate", "rollingUpdate": Object{"maxSurge": int64(1)}}),
-		Set("spec/template/spec/containers", []any{}), Set(
-			"spec/template/spec/restartPolicy", "Never",
-		), Set("spec/selector", Object{}), Remove("spec/template"),
+		Set("spec/template/spec/containers", []any{}), Set("spec/template/spec/restartPolicy", "Never"),
+		Set("spec/selector", Object{}), Remove("spec/template"),
 		Set("spec/strategy", Object{"rollingUpdate": Object{"maxSurge": int64(0), "maxUnavailable": int64(0)}}),
 	},
 	StatusChanges: []Edit{
-		Set("status/replicas", int64(2)), Set("status/readyReplicas", int64(1)), Set(
-			"status/observedGeneration", int64(1),
-		), Set("status/observedGeneration", int64(2)),
+		Set("status/replicas", int64(2)), Set("status/readyReplicas", int64(1)), Set("status/observedGeneration", int64(1)),
+		Set("status/observedGeneration", int64(2)),
 		Set("status/conditions", []any{condition("Available", "True", "2001-01-01T00:00:00Z")}),
-		Set(
-			"status/conditions/[type=Progressing]", condition("Progressing", "True", "2001-01-01T00:00:00Z"),
-		), Remove("status/conditions"),
-		Set("status/availableReplicas", int64(1)), Set(
-			"status/unavailableReplicas", int64(1),
-		), Set("status/updatedReplicas", int64(1)),
+		Set("status/conditions/[type=Progressing]", condition("Progressing", "True", "2001-01-01T00:00:00Z")),
+		Remove("status/conditions"),
+		Set("status/availableReplicas", int64(1)), Set("status/unavailableReplicas", int64(1)),
+		Set("status/updatedReplicas", int64(1)),
 	},
 	StatusFaults: []Edit{
 		Set("status/replicas", int64(-1)), Set("status/readyReplicas", int64(9)), Set("status/availableReplicas", int64(9)),
@@ -116,9 +110,8 @@ var statefulSets = &Kind{
 		}}}), Set("spec/replicas", int64(-1)),
 	},
 	StatusChanges: []Edit{
-		Set("status/replicas", int64(2)), Set("status/readyReplicas", int64(1)), Set(
-			"status/observedGeneration", int64(1),
-		), Set("status/currentRevision", "x-1"),
+		Set("status/replicas", int64(2)), Set("status/readyReplicas", int64(1)), Set("status/observedGeneration", int64(1)),
+		Set("status/currentRevision", "x-1"),
 		Set("status/conditions", []any{condition("Ready", "True", "2001-01-01T00:00:00Z")}),
 	},
 	StatusFaults: []Edit{Set("status/replicas", int64(-1)), Set("status/readyReplicas", int64(9))},
@@ -135,9 +128,8 @@ var jobs = &Kind{
 		Set("spec/parallelism", int64(2)), Set("spec/parallelism", int64(0)), Set("spec/suspend", false), Set(
 			"spec/backoffLimit", int64(2),
 		),
-		Set("spec/activeDeadlineSeconds", int64(100)), Set(
-			"spec/ttlSecondsAfterFinished", int64(10),
-		), Remove("spec/ttlSecondsAfterFinished"),
+		Set("spec/activeDeadlineSeconds", int64(100)), Set("spec/ttlSecondsAfterFinished", int64(10)),
+		Remove("spec/ttlSecondsAfterFinished"),
 	},
 	Faults: []Edit{
 		Set("spec/template/spec/containers/[name=app]/image", "example.com/app:2"), Set("spec/completions", int64(3)),
@@ -147,9 +139,8 @@ var jobs = &Kind{
 		Set("spec/manualSelector", true), Set("spec/backoffLimit", int64(-1)),
 	},
 	StatusChanges: []Edit{
-		Set("status/active", int64(1)), Set("status/succeeded", int64(1)), Set("status/failed", int64(1)), Set(
-			"status/startTime", "2001-01-01T00:00:00Z",
-		), Set("status/ready", int64(1)),
+		Set("status/active", int64(1)), Set("status/succeeded", int64(1)), Set("status/failed", int64(1)),
+		Set("status/startTime", "2001-01-01T00:00:00Z"), Set("status/ready", int64(1)),
 	},
 	StatusFaults: []Edit{
 		Set("status/active", int64(-1)),

@@ -243,9 +243,8 @@ func (s *generation) base(o *Operation) {
 		// Nor does it have the managed fields of that version, which only a real server has kept, and would take back.
 		o.Edits = append(o.Edits, Remove("metadata/managedFields"), pick(s, Remove("metadata/resourceVersion"),
 			Remove("metadata/resourceVersion"),
-			Set("metadata/resourceVersion", "999999999999"), Set(
-				"metadata/resourceVersion", "not-a-version",
-			), Set("metadata/resourceVersion", "0")))
+			Set("metadata/resourceVersion", "999999999999"), Set("metadata/resourceVersion", "not-a-version"),
+			Set("metadata/resourceVersion", "0")))
 	}
 	if s.themes.faults && s.one(10) {
 		o.Edits = append(o.Edits, pick(s, identityFaults...))
@@ -331,9 +330,8 @@ func (s *generation) scale(o *Operation) {
 	if s.themes.faults && s.one(6) {
 		o.Edits = append(o.Edits, pick(s, Set("spec/replicas", int64(-1)),
 			Set("metadata/resourceVersion", string(TokenFirstVersion)),
-			Set(
-				"metadata/resourceVersion", string(TokenVersion),
-			), Set("metadata/uid", string(TokenUID)), Set("metadata/labels/app", "z")))
+			Set("metadata/resourceVersion", string(TokenVersion)), Set("metadata/uid", string(TokenUID)),
+			Set("metadata/labels/app", "z")))
 	}
 	switch s.IntN(4) {
 	case 0:

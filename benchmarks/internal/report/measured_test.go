@@ -40,9 +40,8 @@ func measured() *report.Run {
 	add(2, 20000, report.HandWritten, byHand, 45.5, 2.7, 12.75, 0, 20046)
 	return &report.Run{
 		Environment: report.Environment{
-			Started: time.Date(
-				2026, 1, 2, 3, 4, 5, 0, time.UTC,
-			), Go: "go1.26.0", Platform: "linux/amd64", CPUs: 2, Kubernetes: "v1.37.1", Workers: 10, Logging: true,
+			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0", Platform: "linux/amd64", CPUs: 2,
+			Kubernetes: "v1.37.1", Workers: 10, Logging: true,
 		},
 		Rounds:    2,
 		Workloads: []*report.Workload{workload},

@@ -98,9 +98,8 @@ func TestCounter_Kinds(t *testing.T) {
 func TestCounter_Refused(t *testing.T) {
 	counter := traffic.Counter{}
 	for _, transport := range []http.RoundTripper{
-		answer(http.StatusConflict, nil), answer(http.StatusCreated, nil), answer(
-			http.StatusInternalServerError, nil,
-		), answer(0, errors.New("reset")),
+		answer(http.StatusConflict, nil), answer(http.StatusCreated, nil), answer(http.StatusInternalServerError, nil),
+		answer(0, errors.New("reset")),
 	} {
 		send(t, counter.Wrap(transport), http.MethodPost, "/api/v1/namespaces/n/configmaps")
 	}

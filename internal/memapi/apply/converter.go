@@ -103,10 +103,8 @@ func embed(model *spec.Schema) {
 // compareEntries is the order in which a server lists managed fields.
 func compareEntries(a, b metav1.ManagedFieldsEntry) int {
 	return cmp.Or(
-		cmp.Compare(a.Operation, b.Operation), cmp.Compare(
-			seconds(a.Time), seconds(b.Time),
-		), cmp.Compare(a.Manager, b.Manager),
-		cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource),
+		cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)),
+		cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource),
 	)
 }
 

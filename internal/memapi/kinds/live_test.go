@@ -231,7 +231,6 @@ func result(obj client.Object, err error) any {
 func comparable(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n@@")
 	text = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(text, "UID")
-	return regexp.MustCompile(
-		`spec.template: Invalid value: .*: field is immutable`,
-	).ReplaceAllString(text, "spec.template: field is immutable")
+	return regexp.MustCompile(`spec.template: Invalid value: .*: field is immutable`).
+		ReplaceAllString(text, "spec.template: field is immutable")
 }

@@ -100,9 +100,7 @@ func printedBy(out, name string) string {
 	} else {
 		text += "\n"
 	}
-	for _, line := range regexp.MustCompile(
-		`(?m)^    ( *--- [A-Z]+: `+name+`[/ ].*)$`,
-	).FindAllStringSubmatch(results, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^    ( *--- [A-Z]+: `+name+`[/ ].*)$`).FindAllStringSubmatch(results, -1) {
 		text += line[1] + "\n"
 	}
 	return text

@@ -23,10 +23,9 @@ func TestApply(t *testing.T) {
 	owner := newResource("owner")
 	owner.UID = "uid-of-the-case"
 	applied := func() *corev1ac.ConfigMapApplyConfiguration {
-		return corev1ac.ConfigMap("applied", namespace).WithData(
-			map[string]string{"a": "1"},
-		).WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion("fixture.trueup.dev/v1").WithKind("Resource").WithName("owner").WithUID("uid-of-the-case"))
+		return corev1ac.ConfigMap("applied", namespace).WithData(map[string]string{"a": "1"}).
+			WithOwnerReferences(metav1ac.OwnerReference().
+				WithAPIVersion("fixture.trueup.dev/v1").WithKind("Resource").WithName("owner").WithUID("uid-of-the-case"))
 	}
 	second := applied().WithData(map[string]string{"b": "2"}).WithResourceVersion("1")
 	ref := func(ac *corev1ac.ConfigMapApplyConfiguration) rtesting.ApplyRef {

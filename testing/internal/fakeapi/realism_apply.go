@@ -56,9 +56,8 @@ func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Objec
 func fieldManager(gvk schema.GroupVersionKind, subResource string) (*managedfields.FieldManager, error) {
 	if clientgoscheme.Scheme.Recognizes(gvk) {
 		return managedfields.NewDefaultFieldManager(
-			clientgoapply.NewTypeConverter(
-				clientgoscheme.Scheme,
-			), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subResource, nil)
+			clientgoapply.NewTypeConverter(clientgoscheme.Scheme), oneVersion{}, oneVersion{}, oneVersion{}, gvk,
+			gvk.GroupVersion(), subResource, nil)
 	}
 	return managedfields.NewDefaultCRDFieldManager(
 		managedfields.NewDeducedTypeConverter(), oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(),

@@ -9,8 +9,7 @@ import (
 
 // kindsWithStatus are the kinds for which the fake client has a status subresource by default.
 var kindsWithStatus = sets.New(
-	schema.GroupVersionKind{Version: "v1", Kind: "Namespace"},
-	schema.GroupVersionKind{Version: "v1", Kind: "Node"},
+	schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, schema.GroupVersionKind{Version: "v1", Kind: "Node"},
 	schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"},
 	schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"},
 	schema.GroupVersionKind{Version: "v1", Kind: "Pod"},

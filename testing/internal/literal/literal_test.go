@@ -148,9 +148,7 @@ func TestLiteral(t *testing.T) {
 
 // Without a scheme, the type of an object stands for its kind.
 func TestLiteralWithoutScheme(t *testing.T) {
-	if got, want := Of(
-		fixture.NewDuck("", "a"),
-	), `&fixture.Duck{ObjectMeta: metav1.ObjectMeta{Name: "a"}}`; got != want {
+	if got, want := Of(fixture.NewDuck("", "a")), `&fixture.Duck{ObjectMeta: metav1.ObjectMeta{Name: "a"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

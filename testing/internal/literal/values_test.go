@@ -127,12 +127,10 @@ func composites() map[string]any {
 			N literal.Pointer
 			Z **string
 		}{
-			new("x"), new(int32(3)), new(corev1.PullAlways), new(now), &metav1.Duration{Duration: time.Minute}, new(
-				resource.MustParse("1Gi"),
-			), &[]string{"a"},
-			&map[string]string{"a": "b"}, new([]byte("x")), &[2]int{1}, new(
-				intstr.FromString("http"),
-			), new(3), new((*string)(nil)),
+			new("x"), new(int32(3)), new(corev1.PullAlways), new(now), &metav1.Duration{Duration: time.Minute},
+			new(resource.MustParse("1Gi")), &[]string{"a"},
+			&map[string]string{"a": "b"}, new([]byte("x")), &[2]int{1}, new(intstr.FromString("http")), new(3),
+			new((*string)(nil)),
 		},
 		"nils of a type": []any{
 			(*string)(nil), (*corev1.ConfigMap)(nil), []string(nil), map[string]int(nil), literal.Pointer(nil),
@@ -257,9 +255,8 @@ func objects() map[string]any {
 		},
 		"managed fields by value": []any{*metav1.NewFieldsV1(`{}`), (*metav1.FieldsV1)(nil), []*metav1.FieldsV1{nil}},
 		"managed fields":          metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)},
-		"apply configuration": corev1ac.ConfigMap("blog", "web").WithLabels(
-			map[string]string{"a": "b"},
-		).WithData(map[string]string{"k": "v"}),
+		"apply configuration": corev1ac.ConfigMap("blog", "web").WithLabels(map[string]string{"a": "b"}).
+			WithData(map[string]string{"k": "v"}),
 		"apply configuration of a workload": appsv1ac.Deployment("blog", "web").
 			WithOwnerReferences(metav1ac.OwnerReference().WithKind("Resource").WithController(true)).
 			WithFinalizers("example.com/a", "example.com/b").

@@ -42,13 +42,8 @@ const (
 )
 
 var conditions = apis.NewLivingConditionSet(
-	ConditionCertificateReady,
-	ConditionConfigurationReady,
-	ConditionCredentialsReady,
-	ConditionServiceReady,
-	ConditionStatefulSetReady,
-	ConditionDisruptionBudgetReady,
-	ConditionBackupReady,
+	ConditionCertificateReady, ConditionConfigurationReady, ConditionCredentialsReady, ConditionServiceReady,
+	ConditionStatefulSetReady, ConditionDisruptionBudgetReady, ConditionBackupReady,
 )
 
 // InitializeConditions sets missing conditions to Unknown. The ResourceReconciler calls it before every reconcile.

@@ -122,10 +122,8 @@ func TestConverge_sameNameAgain(t *testing.T) {
 	again := rtesting.With(db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
 	s := withFinalBackups(t)
 	s.Steps = converge.Steps(
-		converge.Apply(db), converge.Settle(),
-		converge.Delete(db), converge.Settle(),
-		converge.Apply(again), converge.Settle(),
-		converge.Delete(again), converge.Settle(),
+		converge.Apply(db), converge.Settle(), converge.Delete(db), converge.Settle(),
+		converge.Apply(again), converge.Settle(), converge.Delete(again), converge.Settle(),
 	)
 	prove(t, s)
 }

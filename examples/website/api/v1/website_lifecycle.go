@@ -34,10 +34,7 @@ const (
 )
 
 var conditions = apis.NewLivingConditionSet(
-	ConditionContentReady,
-	ConditionDeploymentReady,
-	ConditionServiceReady,
-	ConditionRecordReady,
+	ConditionContentReady, ConditionDeploymentReady, ConditionServiceReady, ConditionRecordReady,
 )
 
 // InitializeConditions sets missing conditions to Unknown. The ResourceReconciler calls it before every reconcile.

@@ -152,8 +152,7 @@ func TestConverge_themeGoes(t *testing.T) {
 	s := siteScenario(t)
 	s.Given = []client.Object{theme}
 	s.Steps = converge.Steps(
-		converge.Apply(site), converge.Settle(),
-		converge.Delete(theme), converge.Settle(),
+		converge.Apply(site), converge.Settle(), converge.Delete(theme), converge.Settle(),
 		converge.Delete(site), converge.Settle(),
 	)
 	s.Without = map[converge.Fault]string{
@@ -169,10 +168,8 @@ func TestConverge_sameNameAgain(t *testing.T) {
 	again.Spec.Pages[0].Body = "Come in again."
 	s := siteScenario(t)
 	s.Steps = converge.Steps(
-		converge.Apply(site), converge.Settle(),
-		converge.Delete(site), converge.Settle(),
-		converge.Apply(again), converge.Settle(),
-		converge.Delete(again), converge.Settle(),
+		converge.Apply(site), converge.Settle(), converge.Delete(site), converge.Settle(),
+		converge.Apply(again), converge.Settle(), converge.Delete(again), converge.Settle(),
 	)
 	prove(t, s)
 }

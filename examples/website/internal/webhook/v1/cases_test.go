@@ -139,8 +139,7 @@ func TestDefaultingCases(t *testing.T) {
 				}
 			}), nil),
 			ExpectedResponse: allowed(
-				replace("/spec/pages/1/title", "Opening hours"),
-				replace("/spec/pages/2/title", "Über uns"),
+				replace("/spec/pages/1/title", "Opening hours"), replace("/spec/pages/2/title", "Über uns"),
 				replace("/spec/languages/0/pages/1/title", "Opening hours"),
 			),
 		},
