@@ -143,8 +143,8 @@ func (w dieLike) DeepCopyObject() runtime.Object { return w.Object.DeepCopyObjec
 
 func TestWiring_Notes(t *testing.T) {
 	const observed = "no event of k8s.io/api/core/v1.ConfigMap led to a request: the predicates or the handler may " +
-		"accept only certain objects, or use a tracker other than that of the config. Give an object that they accept to see " +
-		"what it leads to."
+		"accept only certain objects, or use a tracker other than that of the config. Give an object that they accept to " +
+		"see what it leads to."
 	for name, tc := range map[string]struct {
 		accepts func(client.Object) bool
 		want    []string
