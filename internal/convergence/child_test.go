@@ -17,7 +17,7 @@ import (
 // child is a reconciler of one ConfigMap.
 type child = reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]
 
-// newChild returns a reconciler of a ConfigMap, which is there unless the resource has the field "childless".
+// newChild returns a reconciler of a ConfigMap, which exists unless the resource has the field "childless".
 func newChild(name func(*corev1.ConfigMap)) *child {
 	return &child{
 		DesiredChild: func(_ context.Context, resource *fixture.Resource) (*corev1.ConfigMap, error) {
@@ -29,13 +29,13 @@ func newChild(name func(*corev1.ConfigMap)) *child {
 			return desired, nil
 		},
 		ReflectChildStatusOnParent: func(_ context.Context, parent *fixture.Resource, child *corev1.ConfigMap, err error) {
-			tell(parent, "problem", "")
-			tell(parent, "child", "")
+			report(parent, "problem", "")
+			report(parent, "child", "")
 			switch {
 			case err != nil:
-				tell(parent, "problem", err.Error())
+				report(parent, "problem", err.Error())
 			case child != nil:
-				tell(parent, "child", child.Data["value"])
+				report(parent, "child", child.Data["value"])
 			}
 		},
 		MergeBeforeUpdate: mergeConfigMap,
@@ -49,7 +49,7 @@ func inNamespace(_ context.Context, resource *fixture.Resource) []client.ListOpt
 	return []client.ListOption{client.InNamespace(resource.Namespace)}
 }
 
-// lives are what a resource with one child goes through: the child comes, changes, goes and comes again.
+// lives are the steps of a resource with one child: the child is created, changed, deleted and created again.
 func lives() []converge.Step {
 	return converge.Lifecycle(
 		newResource("one"), setField("value", "two"), setField("childless", "yes"), setField("childless", ""),

@@ -32,7 +32,7 @@ func TestChildReconciler_drift(t *testing.T) {
 	}
 }
 
-// The first list of a process may be an old one. A name that does not change is safe even then.
+// The first list of a process may be stale. A fixed name is safe even then.
 func TestChildReconciler_timeTravel(t *testing.T) {
 	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
 	s.Consistency = converge.TimeTravel
@@ -40,7 +40,7 @@ func TestChildReconciler_timeTravel(t *testing.T) {
 	prove(t, s)
 }
 
-// Two resources want a child of the same name. One of them gets it, and the other one when it is free.
+// Two resources desire a child of the same name. One of them creates it, and the other one after it was deleted.
 func TestChildReconciler_contested(t *testing.T) {
 	a, b := newResource("one"), newResource("one")
 	b.Name = "b"
@@ -56,12 +56,12 @@ func TestChildReconciler_contested(t *testing.T) {
 		}
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "child"}}
 		if there := state.Get(child); there != (len(resources.Items) > 0) {
-			return fmt.Errorf("%d resources, and the child is there: %t", len(resources.Items), there)
+			return fmt.Errorf("%d resources, and the child exists: %t", len(resources.Items), there)
 		}
 		for _, resource := range resources.Items {
-			owner, told := metav1.IsControlledBy(child, &resource), resource.Status.Fields["child"] == "one"
-			if owner != told || owner == (resource.Status.Fields["problem"] != "") {
-				return fmt.Errorf("%s is the owner: %t, and tells %v", resource.Name, owner, resource.Status.Fields)
+			owner, reported := metav1.IsControlledBy(child, &resource), resource.Status.Fields["child"] == "one"
+			if owner != reported || owner == (resource.Status.Fields["problem"] != "") {
+				return fmt.Errorf("%s is the owner: %t, and reports %v", resource.Name, owner, resource.Status.Fields)
 			}
 		}
 		return nil
@@ -69,7 +69,7 @@ func TestChildReconciler_contested(t *testing.T) {
 	prove(t, s)
 }
 
-// An object of another client has the name of the child for a moment, and may never be in the cache.
+// An object of another client has the name of the child for a short time, and may never reach the cache.
 func TestChildReconciler_blockedForAMoment(t *testing.T) {
 	blocker, resource := config("child", "other"), newResource("one")
 	s := under(t, func(converge.Env) sub { return newChild(fixedName) })
@@ -107,7 +107,7 @@ func TestChildReconciler_otherNamespace(t *testing.T) {
 	}
 }
 
-// What the API server adds to a Job cannot be changed, and is not what was asked for.
+// The API server adds immutable fields to a Job, which are not part of the desired child.
 func TestChildReconciler_immutable(t *testing.T) {
 	s := under(t, func(converge.Env) sub {
 		return &reconcilers.ChildReconciler[*fixture.Resource, *batchv1.Job, *batchv1.JobList]{
@@ -123,9 +123,9 @@ func TestChildReconciler_immutable(t *testing.T) {
 				}, nil
 			},
 			ReflectChildStatusOnParent: func(_ context.Context, parent *fixture.Resource, child *batchv1.Job, err error) {
-				tell(parent, "done", "")
+				report(parent, "done", "")
 				if err == nil && child != nil && child.Status.Succeeded > 0 {
-					tell(parent, "done", "yes")
+					report(parent, "done", "yes")
 				}
 			},
 			HarmonizeImmutableFields: func(current, desired *batchv1.Job) {
@@ -141,7 +141,7 @@ func TestChildReconciler_immutable(t *testing.T) {
 	prove(t, s)
 }
 
-// The resource and its child are of no Go type.
+// The resource and its child are unstructured.
 func TestChildReconciler_unstructured(t *testing.T) {
 	type untyped = *unstructured.Unstructured
 	kind := func(gvk schema.GroupVersionKind) untyped {
@@ -182,7 +182,7 @@ func TestChildReconciler_unstructured(t *testing.T) {
 	prove(t, s)
 }
 
-// Errors that are gone with the next attempt are not told.
+// Errors that the next attempt does not repeat are not reported.
 func TestSuppressTransientErrors(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{

@@ -18,7 +18,7 @@ import (
 // childSet is a reconciler of ConfigMaps.
 type childSet = reconcilers.ChildSetReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]
 
-// newChildSet returns a reconciler of a ConfigMap for each of the words in the field "children".
+// newChildSet returns a reconciler of one ConfigMap for each word in the field "children".
 func newChildSet(name func(child *corev1.ConfigMap, id string)) *childSet {
 	return &childSet{
 		DesiredChildren: func(_ context.Context, resource *fixture.Resource) ([]*corev1.ConfigMap, error) {
@@ -49,8 +49,8 @@ func newChildSet(name func(child *corev1.ConfigMap, id string)) *childSet {
 				}
 			}
 			slices.Sort(there)
-			tell(parent, "children", strings.Join(there, " "))
-			tell(parent, "problem", problem)
+			report(parent, "children", strings.Join(there, " "))
+			report(parent, "problem", problem)
 		},
 		MergeBeforeUpdate: mergeConfigMap,
 	}

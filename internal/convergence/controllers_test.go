@@ -21,7 +21,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// The child of one controller is the resource of another one, which has a finalizer on it.
+// The child of one controller is the resource of another controller, which adds a finalizer to it.
 func TestTwoControllers(t *testing.T) {
 	s := under(t, nil)
 	s.Setup = func(mgr ctrl.Manager) error {
@@ -50,7 +50,7 @@ func inNamed(_ context.Context, space *corev1.Namespace) []client.ListOption {
 	return []client.ListOption{client.InNamespace(space.Name)}
 }
 
-// A resource of no namespace has a child in one, which is that resource itself.
+// The child of a cluster-scoped resource is in the namespace that the resource is.
 func TestNamespaces(t *testing.T) {
 	space := &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: "space", Labels: map[string]string{"managed": "yes", "value": "one"}},
@@ -85,7 +85,7 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
-// A predicate that lets only new generations through is enough for a resource with a finalizer and a child.
+// A predicate that accepts only new generations is enough for a resource with a finalizer and a child.
 func TestGenerationChangedPredicate(t *testing.T) {
 	s := under(t, nil)
 	s.Setup = func(mgr ctrl.Manager) error {
@@ -102,7 +102,7 @@ func TestGenerationChangedPredicate(t *testing.T) {
 	prove(t, s)
 }
 
-// The aggregate is there only as long as there is something to aggregate.
+// The aggregate exists only while objects to aggregate exist.
 func TestAggregateReconciler_comesAndGoes(t *testing.T) {
 	resource := newResource("one")
 	prove(t, converge.Scenario{

@@ -14,7 +14,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// protected puts a finalizer around what has effects outside.
+// protected adds a finalizer to reconcilers with effects outside of the cluster.
 func protected(inner sub) sub {
 	return &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: finalizer, Reconciler: inner}
 }
@@ -33,7 +33,7 @@ func TestAlways(t *testing.T) {
 	}))
 }
 
-// What is not wanted any more is taken back.
+// A thing that is no longer desired is removed.
 func TestIfThen(t *testing.T) {
 	s := under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.IfThen[*fixture.Resource]{
@@ -41,7 +41,7 @@ func TestIfThen(t *testing.T) {
 			Then: publishes(env, "thing"),
 			Else: &reconcilers.SyncReconciler[*fixture.Resource]{
 				Sync: func(ctx context.Context, resource *fixture.Resource) error {
-					tell(resource, "thing", "")
+					report(resource, "thing", "")
 					return drop(ctx, env, "thing")
 				},
 			},
@@ -93,7 +93,7 @@ func TestForEach(t *testing.T) {
 	prove(t, s)
 }
 
-// A failure is told in the status, and the request is made again.
+// A failure is reported in the status, and the request is retried.
 func TestTryCatch(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.TryCatch[*fixture.Resource]{
@@ -104,13 +104,13 @@ func TestTryCatch(t *testing.T) {
 				if err == nil || resource.DeletionTimestamp != nil {
 					return reconcilers.Result{}, err
 				}
-				tell(resource, "problem", err.Error())
+				report(resource, "problem", err.Error())
 				return reconcilers.Result{RequeueAfter: time.Minute}, nil
 			},
 			Finally: &reconcilers.SyncReconciler[*fixture.Resource]{
 				Sync: func(_ context.Context, resource *fixture.Resource) error {
 					if resource.Status.Fields["thing"] == resource.Spec.Fields["value"] {
-						tell(resource, "problem", "")
+						report(resource, "problem", "")
 					}
 					return nil
 				},
@@ -119,13 +119,13 @@ func TestTryCatch(t *testing.T) {
 	}))
 }
 
-// What fails once is tried once more at once.
+// A call that fails once is retried immediately.
 func TestAdvice(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.Advice[*fixture.Resource]{
 			Reconciler: reconcilers.Sequence[*fixture.Resource]{newChild(fixedName), publishes(env, "thing")},
 			Before: func(_ context.Context, resource *fixture.Resource) (context.Context, reconcilers.Result, error) {
-				tell(resource, "before", resource.Spec.Fields["value"])
+				report(resource, "before", resource.Spec.Fields["value"])
 				return nil, reconcilers.Result{}, nil
 			},
 			Around: func(ctx context.Context, resource *fixture.Resource, inner sub) (reconcilers.Result, error) {
@@ -138,7 +138,7 @@ func TestAdvice(t *testing.T) {
 			After: func(
 				_ context.Context, resource *fixture.Resource, result reconcilers.Result, err error,
 			) (reconcilers.Result, error) {
-				tell(resource, "after", resource.Status.Fields["before"])
+				report(resource, "after", resource.Status.Fields["before"])
 				return result, err
 			},
 		})
@@ -158,7 +158,7 @@ func TestQuietErrors(t *testing.T) {
 						if err := put(ctx, env, "thing", resource.Spec.Fields["value"]); err != nil {
 							return reconcilers.Result{RequeueAfter: time.Second}, errors.Join(quiet, err)
 						}
-						tell(resource, "thing", resource.Spec.Fields["value"])
+						report(resource, "thing", resource.Spec.Fields["value"])
 						return reconcilers.Result{}, nil
 					},
 					Finalize: func(ctx context.Context, _ *fixture.Resource) error { return drop(ctx, env, "thing") },

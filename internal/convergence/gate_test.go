@@ -14,8 +14,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A child with a generated name is created twice by who looks into an old cache. Reconcilers wait for their caches,
-// unless they are told not to.
+// A reconciler that reads a stale cache creates a child with a generated name twice. Reconcilers wait for their caches,
+// unless this is disabled.
 func TestGate(t *testing.T) {
 	scenario := func(allowStaleReads bool) converge.Scenario {
 		return converge.Scenario{

@@ -8,10 +8,10 @@ import (
 	"trueup.dev/converge"
 )
 
-// prove is [converge.Run] for tests that run side by side.
+// prove is [converge.Run] for tests that run in parallel.
 //
-// Nothing runs with the race detector but what is small: a schedule takes ten times as long then, and one thing happens
-// after the other anyway.
+// With the race detector, only small scenarios run: a schedule takes ten times as long, and everything happens in
+// sequence anyway.
 func prove(t *testing.T, s converge.Scenario) {
 	t.Helper()
 	if raceDetector {

@@ -14,10 +14,10 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// request is what request reconcilers are called with.
+// request is the argument of request reconcilers.
 type request = operator.TypedReconcileRequest[*fixture.Resource]
 
-// byAction does to the thing of an object what has happened to the object.
+// byAction creates, changes or deletes the thing of an object as the object was.
 func byAction(env converge.Env) func(context.Context, request) (operator.ReconcileResult, error) {
 	return func(ctx context.Context, req request) (operator.ReconcileResult, error) {
 		key := "thing " + req.Object.Name
@@ -31,7 +31,7 @@ func byAction(env converge.Env) func(context.Context, request) (operator.Reconci
 	}
 }
 
-// inTwoAttempts begins something in the first attempt, and does the rest in the next.
+// inTwoAttempts starts an operation in the first attempt and completes it in the next.
 func inTwoAttempts(env converge.Env) func(context.Context, request) (operator.ReconcileResult, error) {
 	do := byAction(env)
 	return func(ctx context.Context, req request) (operator.ReconcileResult, error) {
@@ -72,7 +72,7 @@ func TestOpinionatedReconciler(t *testing.T) {
 	}
 }
 
-// A tree of reconcilers is called for everything, and writes its status.
+// A tree of reconcilers is called for every event, and writes its status.
 func TestAsReconciler(t *testing.T) {
 	prove(t, handled(t, func(env converge.Env) []sub {
 		tree := operator.AsReconciler[*fixture.Resource](reconcilers.Sequence[*fixture.Resource]{
@@ -82,7 +82,7 @@ func TestAsReconciler(t *testing.T) {
 	}))
 }
 
-// When the policy says that it is enough, the status tells so, and the next change is a new beginning.
+// When the policy gives up, the status reports it. The next change starts again.
 func TestRetriesExhausted(t *testing.T) {
 	s := handled(t, func(env converge.Env) []sub {
 		do := byAction(env)
@@ -98,7 +98,7 @@ func TestRetriesExhausted(t *testing.T) {
 		return []sub{o}
 	})
 	s.Steps = converge.Lifecycle(newResource("one"), setField("value", "broken"), setField("value", "two"))
-	// What could not be handled has another name after a restart.
+	// The reason of a failure differs after a restart.
 	s.Masks = []converge.Mask{{Object: &fixture.Resource{}, Field: "status.conditions.reason"}}
 	s.Off = map[converge.Oracle]string{
 		converge.OracleStatus: "a generation that was given up is not handled: observedGeneration stays behind, so that " +

@@ -21,7 +21,7 @@ func TestSyncReconciler(t *testing.T) {
 	converge.Run(t, under(t, func(converge.Env) sub {
 		return &reconcilers.SyncReconciler[*fixture.Resource]{
 			Sync: func(ctx context.Context, resource *fixture.Resource) error {
-				tell(resource, "seen", resource.Spec.Fields["value"])
+				report(resource, "seen", resource.Spec.Fields["value"])
 				resource.Status.MarkReady(ctx)
 				return nil
 			},
@@ -37,7 +37,7 @@ func TestWithFinalizer(t *testing.T) {
 	prove(t, s)
 }
 
-// The thing is gone only some time after it was asked to go.
+// The thing is deleted some time after the request to delete it.
 func TestWithFinalizer_notReadyToClear(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
 		gone := reconcilers.NewStasher[bool]("gone")
@@ -60,7 +60,7 @@ func TestWithFinalizer_notReadyToClear(t *testing.T) {
 	}))
 }
 
-// The aggregate is made of the resources that there are.
+// The aggregate lists the existing resources.
 func TestAggregateReconciler(t *testing.T) {
 	request := reconcilers.Request{
 		NamespacedName: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "aggregate"},

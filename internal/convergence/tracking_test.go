@@ -28,7 +28,8 @@ func config(name, value string) *corev1.ConfigMap {
 	}
 }
 
-// aroundConfigs are steps in which a resource is there all the time, and what it looks at comes, changes and goes.
+// aroundConfigs are steps in which a resource exists all the time, and the objects it tracks are created, changed and
+// deleted.
 func aroundConfigs() []converge.Step {
 	resource, first, second := newResource("one"), config("config", "red"), config("other", "blue")
 	return converge.Steps(
@@ -58,7 +59,7 @@ func TestTrackAndGet(t *testing.T) {
 				if err != nil && !apierrs.IsNotFound(err) {
 					return err
 				}
-				tell(resource, "config", found.Data["value"])
+				report(resource, "config", found.Data["value"])
 				return nil
 			},
 		}
@@ -67,7 +68,8 @@ func TestTrackAndGet(t *testing.T) {
 	prove(t, s)
 }
 
-// What is found goes into a child, so that a wait for the child's cache must not lose a change of what is tracked.
+// The content of tracked objects is written to a child. A wait for the child's cache must not lose a change of a
+// tracked object.
 func TestTrackAndList(t *testing.T) {
 	s := under(t, func(converge.Env) sub {
 		found := reconcilers.NewStasher[map[string]string]("found")
@@ -102,7 +104,7 @@ func TestTrackAndList(t *testing.T) {
 	prove(t, s)
 }
 
-// A part of the tree sees the resource as a type that knows only some of its fields.
+// A part of the tree reads the resource as a type with only some of its fields.
 func TestCastResource(t *testing.T) {
 	s := under(t, func(env converge.Env) sub {
 		return &reconcilers.WithFinalizer[*fixture.Resource]{
@@ -138,7 +140,7 @@ func TestCastResource(t *testing.T) {
 	prove(t, s)
 }
 
-// What is below has a config of its own, which is guarded by itself.
+// The reconcilers below have a separate config with its own guard against stale reads.
 func TestWithConfig(t *testing.T) {
 	s := under(t, func(env converge.Env) sub {
 		other := reconcilers.Config{}.WithCluster(env.Manager)

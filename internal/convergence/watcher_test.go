@@ -19,7 +19,7 @@ import (
 	"trueup.dev/resource"
 )
 
-// mirror is a watcher that has a thing outside of the cluster for each object.
+// mirror is a watcher that keeps one thing outside of the cluster for each object.
 type mirror[T resource.Object] struct {
 	env    converge.Env
 	prefix string
@@ -41,7 +41,7 @@ func (m mirror[T]) Delete(ctx context.Context, object T) error {
 	return drop(ctx, m.env, m.prefix+object.GetName())
 }
 
-// syncedMirror is told which objects an earlier process has handled.
+// syncedMirror receives the objects that an earlier process has handled.
 type syncedMirror[T resource.Object] struct{ mirror[T] }
 
 func (m syncedMirror[T]) Sync(ctx context.Context, object T) error { return m.Add(ctx, object) }
@@ -103,7 +103,7 @@ func TestOpinionatedWatcher_alias(t *testing.T) {
 	prove(t, s)
 }
 
-// Several handlers have a finalizer and failures of their own.
+// Several handlers have separate finalizers and failures.
 func TestFanOut(t *testing.T) {
 	prove(t, handled(t, func(env converge.Env) []sub {
 		second := resourceMirror(env)
@@ -156,7 +156,7 @@ func TestWatcherReconciler(t *testing.T) {
 const missed = "without a finalizer a deletion is missed while there is no process, that is what OpinionatedWatcher " +
 	"is for"
 
-// A watcher may be a part of a tree, whose finalizer it relies on.
+// A watcher may be part of a tree that has the finalizer.
 func TestWatcherReconciler_inATree(t *testing.T) {
 	s := under(t, func(env converge.Env) sub {
 		watcher := operator.WatcherReconciler(resourceMirror(env))
@@ -167,17 +167,17 @@ func TestWatcherReconciler_inATree(t *testing.T) {
 	prove(t, s)
 }
 
-// A watcher that has to wait asks to be called again.
+// A watcher that must wait returns a RequeueAfter.
 func TestRequeueAfter(t *testing.T) {
 	prove(t, handled(t, func(env converge.Env) []sub {
-		return []sub{operator.OpinionatedWatcher(finalizer, patient{resourceMirror(env)})}
+		return []sub{operator.OpinionatedWatcher(finalizer, waiting{resourceMirror(env)})}
 	}))
 }
 
-// patient wants another thing to be there first, which it asks for.
-type patient struct{ mirror[*fixture.Resource] }
+// waiting requests another thing, and waits until it exists.
+type waiting struct{ mirror[*fixture.Resource] }
 
-func (p patient) Add(ctx context.Context, object *fixture.Resource) error {
+func (p waiting) Add(ctx context.Context, object *fixture.Resource) error {
 	_, err := p.env.Cloud.Get(ctx, "base")
 	if errors.Is(err, converge.ErrAbsent) {
 		if err := put(ctx, p.env, "base", "there"); err != nil {
@@ -191,10 +191,10 @@ func (p patient) Add(ctx context.Context, object *fixture.Resource) error {
 	return p.mirror.Add(ctx, object)
 }
 
-func (p patient) Update(ctx context.Context, _, object *fixture.Resource) error {
+func (p waiting) Update(ctx context.Context, _, object *fixture.Resource) error {
 	return p.Add(ctx, object)
 }
 
-func (p patient) Delete(ctx context.Context, object *fixture.Resource) error {
+func (p waiting) Delete(ctx context.Context, object *fixture.Resource) error {
 	return errors.Join(p.mirror.Delete(ctx, object), drop(ctx, p.env, "base"))
 }

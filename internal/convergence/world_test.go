@@ -19,12 +19,12 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// finalizer is the one of what is tested.
+// finalizer is the finalizer of the tested reconcilers.
 const finalizer = "fixture.trueup.dev/convergence"
 
 var scheme = fixture.NewScheme()
 
-// sub is what most of the tests put below a root.
+// sub is the type of the subreconcilers in most tests.
 type sub = reconcilers.SubReconciler[*fixture.Resource]
 
 // under is a scenario with a ResourceReconciler over what build returns. A resource is created, changed and deleted.
@@ -51,7 +51,7 @@ func newResource(value string) *fixture.Resource {
 	}
 }
 
-// setField is a change of the spec. An empty value takes the field away.
+// setField changes the spec. An empty value removes the field.
 func setField(name, value string) func(*fixture.Resource) {
 	return func(resource *fixture.Resource) {
 		resource.Spec.Fields = maps.Clone(resource.Spec.Fields)
@@ -61,7 +61,7 @@ func setField(name, value string) func(*fixture.Resource) {
 	}
 }
 
-// again is a life of one resource, and one of another of the same name.
+// again is the life of a resource, and of a second one with the same name.
 func again(first, second *fixture.Resource) []converge.Step {
 	return converge.Steps(
 		converge.Apply(first), converge.Settle(), converge.Delete(first), converge.Settle(),
@@ -69,8 +69,8 @@ func again(first, second *fixture.Resource) []converge.Step {
 	)
 }
 
-// tell has the status say what was seen.
-func tell(resource *fixture.Resource, name, value string) {
+// report writes what a reconciler observed to the status.
+func report(resource *fixture.Resource, name, value string) {
 	if value == "" {
 		delete(resource.Status.Fields, name)
 		return
@@ -93,7 +93,7 @@ func mergeConfigMap(current, desired *corev1.ConfigMap) {
 	current.Data, current.Labels = desired.Data, reconcilers.MergeMaps(current.Labels, desired.Labels)
 }
 
-// publishes is a reconciler that has a thing outside of the cluster for as long as there is a resource.
+// publishes is a reconciler that keeps a thing outside of the cluster as long as the resource exists.
 func publishes(env converge.Env, key string) sub {
 	return &reconcilers.SyncReconciler[*fixture.Resource]{
 		Name: "Publish " + key,
@@ -101,14 +101,14 @@ func publishes(env converge.Env, key string) sub {
 			if err := put(ctx, env, key, resource.Spec.Fields["value"]); err != nil {
 				return err
 			}
-			tell(resource, key, resource.Spec.Fields["value"])
+			report(resource, key, resource.Spec.Fields["value"])
 			return nil
 		},
 		Finalize: func(ctx context.Context, _ *fixture.Resource) error { return drop(ctx, env, key) },
 	}
 }
 
-// put makes an outside call only if it would have an effect.
+// put calls the outside system only if the call would have an effect.
 func put(ctx context.Context, env converge.Env, key, value string) error {
 	current, err := env.Cloud.Get(ctx, key)
 	if err == nil && current == value {

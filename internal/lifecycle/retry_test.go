@@ -20,10 +20,10 @@ func TestRetry(t *testing.T) {
 		want            error
 		waits           []time.Duration
 	}{
-		"succeeds at once":       {succeeds: 1, waits: []time.Duration{0}},
-		"backs off up to 10 s":   {succeeds: 7, waits: []time.Duration{0, 500e6, 1e9, 2e9, 4e9, 8e9, 10e9}},
-		"stops when told":        {gives: 2, want: errAway, waits: []time.Duration{0, 500e6}},
-		"stops with its context": {timeout: time.Second, want: errAway, waits: []time.Duration{0, 500e6}},
+		"succeeds at once":                {succeeds: 1, waits: []time.Duration{0}},
+		"backs off up to 10 s":            {succeeds: 7, waits: []time.Duration{0, 500e6, 1e9, 2e9, 4e9, 8e9, 10e9}},
+		"stops when failed returns false": {gives: 2, want: errAway, waits: []time.Duration{0, 500e6}},
+		"stops with its context":          {timeout: time.Second, want: errAway, waits: []time.Duration{0, 500e6}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
