@@ -96,7 +96,7 @@ func (c *processCache) informer(
 		return &processInformer{process: c.process, informer: c.process.informer(gvk), form: form}, nil
 	}
 	var i *informer
-	err := c.process.make(ctx, &call{
+	err := c.process.submit(ctx, &call{
 		site: site{act: "watch", kind: gvk.Kind}, begin: func() { i = c.process.informer(gvk) },
 	})
 	return &processInformer{process: c.process, informer: i, form: form}, err
@@ -144,7 +144,7 @@ func (i *processInformer) AddEventHandler(handler toolscache.ResourceEventHandle
 		i.informer.handlers = append(i.informer.handlers, r)
 		i.informer.joining = append(i.informer.joining, r)
 	}
-	return r, i.process.make(i.process.ctx, &call{
+	return r, i.process.submit(i.process.ctx, &call{
 		site: site{act: "watch", kind: i.informer.kind.Kind + " with a handler"}, begin: add,
 	})
 }
@@ -237,8 +237,8 @@ func (r *registration) tell(i *informer, c change) {
 	}
 }
 
-// join calls new handlers with the existing objects, and reports whether there were any.
-func (r *run) join() bool {
+// syncNewHandlers calls new handlers with the existing objects, and reports whether there were any.
+func (r *run) syncNewHandlers() bool {
 	for _, i := range r.process.informers {
 		if len(i.joining) == 0 || r.process.delivering {
 			continue

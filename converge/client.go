@@ -35,9 +35,8 @@ func (c *processClient) kindOf(obj runtime.Object) (schema.GroupVersionKind, err
 	return gvk, err
 }
 
-// served is the context of a call that is being served. A write that takes effect late is served after the end of its
-// process.
-func served(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+// detached drops the cancellation of a context, because a write that takes effect late is sent after its process ended.
+func detached(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // cached reports whether an object is read from a cache.
 func (c *processClient) cached(obj runtime.Object, gvk schema.GroupVersionKind) bool {
@@ -57,9 +56,9 @@ func (c *processClient) Get(
 		call.do = func(client.Object) error { return c.process.informer(gvk).read(gvk, key, obj, opts...) }
 	} else {
 		call.act = "live get"
-		call.do = func(client.Object) error { return c.Client.Get(served(ctx), key, obj, opts...) }
+		call.do = func(client.Object) error { return c.Client.Get(detached(ctx), key, obj, opts...) }
 	}
-	return c.process.make(ctx, call)
+	return c.process.submit(ctx, call)
 }
 
 func (c *processClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -81,9 +80,9 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 		call.do = func(client.Object) error { return c.process.list(gvk, list, options) }
 	} else {
 		call.act = "live list"
-		call.do = func(client.Object) error { return c.Client.List(served(ctx), list, opts...) }
+		call.do = func(client.Object) error { return c.Client.List(detached(ctx), list, opts...) }
 	}
-	return c.process.make(ctx, call)
+	return c.process.submit(ctx, call)
 }
 
 func (c *processClient) write(
@@ -107,20 +106,20 @@ func (c *processClient) writeIf(
 	if key.Name == "" {
 		key.Name = obj.GetGenerateName()
 	}
-	return c.process.make(ctx, &call{
+	return c.process.submit(ctx, &call{
 		site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, conditional: conditional, do: do,
 	})
 }
 
 func (c *processClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	return c.write(ctx, "create", "", obj, func(obj client.Object) error {
-		return c.Client.Create(served(ctx), obj, opts...)
+		return c.Client.Create(detached(ctx), obj, opts...)
 	})
 }
 
 func (c *processClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	return c.write(ctx, "update", "", obj, func(obj client.Object) error {
-		return c.Client.Update(served(ctx), obj, opts...)
+		return c.Client.Update(detached(ctx), obj, opts...)
 	})
 }
 
@@ -132,7 +131,7 @@ func (c *processClient) Patch(
 		act = "apply"
 	}
 	return c.write(ctx, act, "", obj, func(obj client.Object) error {
-		return c.Client.Patch(served(ctx), obj, patch, opts...)
+		return c.Client.Patch(detached(ctx), obj, patch, opts...)
 	})
 }
 
@@ -140,13 +139,13 @@ func (c *processClient) Delete(ctx context.Context, obj client.Object, opts ...c
 	preconditions := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
 	conditional := preconditions != nil && (preconditions.UID != nil || preconditions.ResourceVersion != nil)
 	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error {
-		return c.Client.Delete(served(ctx), obj, opts...)
+		return c.Client.Delete(detached(ctx), obj, opts...)
 	})
 }
 
 func (c *processClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	return c.write(ctx, "delete all", "", obj, func(obj client.Object) error {
-		return c.Client.DeleteAllOf(served(ctx), obj, opts...)
+		return c.Client.DeleteAllOf(detached(ctx), obj, opts...)
 	})
 }
 
@@ -161,10 +160,10 @@ func (c *processClient) Apply(
 	return c.write(ctx, "apply", "", obj, func(written client.Object) error {
 		if written != obj { // the response is lost
 			return c.Client.Apply(
-				served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
+				detached(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
 			)
 		}
-		return c.Client.Apply(served(ctx), config, opts...)
+		return c.Client.Apply(detached(ctx), config, opts...)
 	})
 }
 
@@ -197,9 +196,9 @@ func (s *processSubResource) Get(
 	if err != nil {
 		return err
 	}
-	return s.client.process.make(ctx, &call{
+	return s.client.process.submit(ctx, &call{
 		site: site{act: "live get", kind: gvk.Kind + "/" + s.name, key: client.ObjectKeyFromObject(obj)}, gvk: gvk,
-		do: func(client.Object) error { return s.server.Get(served(ctx), obj, sub, opts...) },
+		do: func(client.Object) error { return s.server.Get(detached(ctx), obj, sub, opts...) },
 	})
 }
 
@@ -207,7 +206,7 @@ func (s *processSubResource) Create(
 	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
 ) error {
 	return s.client.write(ctx, "create", s.name, obj, func(obj client.Object) error {
-		return s.server.Create(served(ctx), obj, sub, opts...)
+		return s.server.Create(detached(ctx), obj, sub, opts...)
 	})
 }
 
@@ -215,7 +214,7 @@ func (s *processSubResource) Update(
 	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
 ) error {
 	return s.client.write(ctx, "update", s.name, obj, func(obj client.Object) error {
-		return s.server.Update(served(ctx), obj, opts...)
+		return s.server.Update(detached(ctx), obj, opts...)
 	})
 }
 
@@ -227,7 +226,7 @@ func (s *processSubResource) Patch(
 		act = "apply"
 	}
 	return s.client.write(ctx, act, s.name, obj, func(obj client.Object) error {
-		return s.server.Patch(served(ctx), obj, patch, opts...)
+		return s.server.Patch(detached(ctx), obj, patch, opts...)
 	})
 }
 
@@ -241,9 +240,9 @@ func (s *processSubResource) Apply(
 	return s.client.write(ctx, "apply", s.name, obj, func(written client.Object) error {
 		if written != obj {
 			return s.server.Apply(
-				served(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
+				detached(ctx), client.ApplyConfigurationFromUnstructured(written.(*unstructured.Unstructured)), opts...,
 			)
 		}
-		return s.server.Apply(served(ctx), config, opts...)
+		return s.server.Apply(detached(ctx), config, opts...)
 	})
 }

@@ -123,7 +123,7 @@ func (c Cloud) Delete(ctx context.Context, key string) error {
 
 func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) error) error {
 	r := c.process.run
-	return c.process.make(ctx, &call{
+	return c.process.submit(ctx, &call{
 		site: site{
 			act: "call", kind: "cloud " + verb + " " + key,
 		}, outside: true, do: func(client.Object) error { return do(&r.world.cloud) },
@@ -132,7 +132,7 @@ func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) 
 
 func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) error) error {
 	r := c.process.run
-	return c.process.make(ctx, &call{
+	return c.process.submit(ctx, &call{
 		site: site{
 			act: "call", kind: "cloud " + verb + " " + key,
 		}, outside: true, effect: true, do: func(client.Object) error {

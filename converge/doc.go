@@ -37,11 +37,24 @@
 //
 // # How the code is organized
 //
-// explore.go chooses schedules, and run.go executes one. A run has a world (world.go: API server, external system,
-// clock), an injector (injector.go), a scheduler (scheduler.go: what is due, and whether the controller is idle), a
-// trace (trace.go, timeline.go), and one type for each oracle (oracle_*.go). Between them, loop.go decides what happens
-// next, gateway.go answers the calls of the process, and watches.go forwards events to caches and actors.
-// fault_table.go describes all faults.
+// The scenario: scenario.go, step.go, actor.go, env.go, cloud.go and state.go have what users write, and plan.go
+// validates it.
+//
+// The search: converge.go has Run, the flags and the saved schedules. explore.go chooses schedules, execute.go executes
+// one and the runs without faults, and shrink.go simplifies a failure.
+//
+// One run: run.go has its parts. loop.go decides what happens next. world.go has the API server, the external system
+// and the clock, scheduler.go what is due and whether the controller is idle, and injector.go where which fault occurs.
+// users.go and settle.go perform the steps, actors.go is other controllers, and others.go and others_idle.go are the
+// client that interferes.
+//
+// The process that is tested: process.go has its pending calls. start.go starts it, with manager.go and queue.go. Calls
+// pass from client.go to gateway.go, which injects faults and sends them. informer.go, cache.go and read.go are its
+// caches. watches.go forwards events to them.
+//
+// The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go and
+// alike.go compare states. fault_table.go describes the faults, and hint.go finds the usual mistake. trace.go,
+// timeline.go, report.go and html*.go show what happened.
 //
 // # What it proves
 //

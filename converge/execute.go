@@ -120,7 +120,10 @@ func (p *plan) other() variation {
 	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7, twice: true}
 }
 
-// refer executes the runs without faults. It returns the first one that fails.
+// recordsReference reports whether the present run is one without faults, whose outcome others are compared with.
+func (p *plan) recordsReference() bool { return p.reference == nil }
+
+// refer executes the runs without faults. It returns the first of them that fails, or the usual one and true.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
 	p.reference, p.read = nil, nil
 	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {

@@ -4,13 +4,13 @@ package converge
 
 import "slices"
 
-// faultRow is all that is known about a fault apart from how it is injected. The search, the hints, the pages and the
-// table of the guide read it.
+// faultRow describes a fault. The search, the hints, the pages and the table of the guide read it. The injection points
+// decide where exactly a fault is injected: gateway.go, watches.go, actors.go, others.go and others_idle.go.
 type faultRow struct {
 	fault Fault
 	// meaning describes the fault in the guide and on pages.
 	meaning string
-	// at lists where the fault applies. Some places have further conditions.
+	// at lists where the fault applies, for readers. Some places have further conditions.
 	at places
 	// disabled is set for faults that only [Scenario.With] or [Scenario.Consistency] enables.
 	disabled bool

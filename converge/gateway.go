@@ -190,7 +190,7 @@ func (g *gateway) perform(c *call, fault Fault) error {
 	err := g.answer(c, fault)
 	g.serving = nil
 	if err == nil && c.into != nil {
-		r.process.filled[c.into] = c.into.GetResourceVersion()
+		r.process.handedVersions[c.into] = c.into.GetResourceVersion()
 	}
 	if a := r.process.activity(c.who); a != nil && err != nil && isTemporary(err) {
 		a.refused = true
@@ -198,7 +198,7 @@ func (g *gateway) perform(c *call, fault Fault) error {
 	return err
 }
 
-// cost is the time that a request takes, in units of the fastest one.
+// cost is the real time that the API in memory takes for a request, in units of the fastest one.
 func cost(act string) int {
 	switch act {
 	case "apply":
@@ -254,6 +254,7 @@ func (g *gateway) answer(c *call, fault Fault) error {
 		return g.send(c, target)
 	}
 	uid := c.obj.GetUID()
+	// Both succeed although another client has written the object: the write must not remove what that client wrote.
 	annotated := fault == FaultConflict || r.process.changedVersion(c) && r.others.hasAnnotated(c)
 	err := g.send(c, target)
 	if err == nil && annotated {
@@ -270,7 +271,7 @@ func (g *gateway) send(c *call, target client.Object) error {
 	if err != nil || c.obj == nil {
 		return err
 	}
-	r.process.filled[target] = target.GetResourceVersion()
+	r.process.handedVersions[target] = target.GetResourceVersion()
 	if now := r.world.server.Version(); now != before {
 		r.process.written[c.gvk] = now
 	}

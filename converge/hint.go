@@ -129,8 +129,8 @@ var hintTable = []hintRow{
 	},
 }
 
-const repeatedEventsHint = "a reconciler that starts again, or receives all events again, does more than one that " +
-	"has seen them all: check whether the run without faults is the wrong one"
+const repeatedEventsHint = "after a restart or a resync, the reconciler does more than in the run without faults: " +
+	"check whether a watch is missing, so that the run without faults is the wrong one"
 
 // hint returns the usual reason for a failure and its solution, or "" for none.
 func hint(f *Failure) string {

@@ -17,11 +17,11 @@ func (r *run) work(until time.Time) {
 			r.restart()
 			continue
 		}
-		if r.process.endDelivery() || r.finishReconciles() || r.join() || r.watches.deliverNext() ||
+		if r.process.endDelivery() || r.finishReconciles() || r.syncNewHandlers() || r.watches.deliverNext() ||
 			r.gateway.serveNext() || r.actors.actNext() || r.startNext() || r.actDue() {
 			continue
 		}
-		if !r.pass(until) {
+		if !r.advanceTime(until) {
 			return
 		}
 	}
@@ -38,8 +38,9 @@ func (r *run) actDue() bool {
 	return true
 }
 
-// pass lets time pass until something is due. It returns false if nothing will happen any more, or not before a time.
-func (r *run) pass(until time.Time) bool {
+// advanceTime lets time pass until something is due. It returns false if nothing will happen any more, or not before a
+// time.
+func (r *run) advanceTime(until time.Time) bool {
 	settling, busy := until.IsZero(), r.process.busy()
 	if settling && !busy && (r.watches.releaseIdle() || r.actors.actDeferred() || r.gateway.land()) {
 		return true

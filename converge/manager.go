@@ -80,7 +80,7 @@ func (p *process) ask(req request) {
 // the same order.
 func (p *process) controlled(ctx context.Context, req request, do reconcile.Reconciler) (reconcile.Result, error) {
 	var a *activity
-	err := p.make(ctx, &call{
+	err := p.submit(ctx, &call{
 		site:  site{act: "reconcile", kind: req.controller, key: req.NamespacedName},
 		begin: func() { a = p.run.started(req) },
 	})

@@ -22,7 +22,7 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 		}
 		return
 	}
-	if o.plan.reference == nil {
+	if o.plan.recordsReference() {
 		return
 	}
 	found := o.plan.differences(o.plan.reference.at(o.trace.step), s, o.plan.reference.masked)

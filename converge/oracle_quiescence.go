@@ -18,7 +18,7 @@ type quiescenceOracle struct {
 
 // limit is how many reconciles a Settle may take.
 func (o *quiescenceOracle) limit() int {
-	if o.plan.reference == nil {
+	if o.plan.recordsReference() {
 		return o.plan.MaxReconciles
 	}
 	return 5*o.plan.reference.reconciles + 10 + 15*o.faults

@@ -71,8 +71,8 @@ func (o *statusOracle) changed(e memapi.Event) {
 			)
 		}
 	}
-	// With faults, a status can be no better than what the process could see.
-	if o.plan.reference == nil && after.ready(generation) && !before.ready(e.Old.GetGeneration()) {
+	// Only in runs without faults: with faults, a Ready condition may be based on a stale cache.
+	if o.plan.recordsReference() && after.ready(generation) && !before.ready(e.Old.GetGeneration()) {
 		o.readies = append(o.readies, readiness{
 			o.trace.step, time.Now(), name, e.Object.GetUID(), o.world.snapshot(),
 		})

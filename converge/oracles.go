@@ -108,7 +108,8 @@ func (o *oracles) cloudChanged(verb, key string, existed, counted bool, primary 
 	}
 }
 
-// settled checks the state at a Settle. again reconciles all objects once more.
+// settled checks the state at a Settle, until an oracle fails: all share one verdict. again reconciles all objects once
+// more.
 func (o *oracles) settled(s *snapshot, skipped []int, informers func() []*informer, again func()) {
 	o.endState.check(s, skipped)
 	if !o.endState.failed() {

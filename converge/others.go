@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// otherClient is another client that changes objects just before the process writes them, or when the controller is
-// idle. It does not decide when: that is what the injector does.
+// otherClient is another client, not a controller of the scenario, that changes objects just before the process writes
+// them, or when the controller is idle. The injector decides when.
 type otherClient struct {
 	run *run
 	// restartWhenIdle ends the process as soon as the controller is idle.

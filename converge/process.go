@@ -32,10 +32,12 @@ type process struct {
 	indexes   []index
 	env       Env
 
-	// For New.
+	// reconciler is set for scenarios with New.
 	reconciler reconcile.Reconciler
-	queue      queue
-	// For Setup.
+	// queue has the requests of reconciler. With Setup, it has only the requeues of the controllers, which decide whether
+	// the process is idle.
+	queue queue
+	// manager is set for scenarios with Setup.
 	manager *processManager
 	// guard records what is written, with [Gate].
 	guard *guard.Cluster
@@ -53,8 +55,8 @@ type process struct {
 	stale []staleStart
 	// delivered is set when the handlers have returned.
 	delivered bool
-	// filled are the versions of objects when they were read or written.
-	filled map[client.Object]string
+	// handedVersions are the resource versions with which Get and writes filled objects of the reconciler.
+	handedVersions map[client.Object]string
 	// written is the last version of each kind that the process has written.
 	written map[schema.GroupVersionKind]int64
 }
@@ -87,8 +89,8 @@ type call struct {
 	served chan error
 }
 
-// make waits until a call is served, and ends the goroutine if the process is dead.
-func (p *process) make(ctx context.Context, c *call) error {
+// submit waits until a call is served, and ends the goroutine if the process is dead.
+func (p *process) submit(ctx context.Context, c *call) error {
 	if p.dead.Load() {
 		goruntime.Goexit()
 	}
@@ -153,10 +155,10 @@ func (p *process) existing(kind schema.GroupVersionKind) *informer {
 	return nil
 }
 
-// changedVersion reports whether a call updates an object with another version than it was read with: a conflict is not
-// detected then.
+// changedVersion reports whether a call updates an object with another resource version than it was read with. The API
+// server then does not detect a conflict.
 func (p *process) changedVersion(c *call) bool {
-	version, read := p.filled[c.obj]
+	version, read := p.handedVersions[c.obj]
 	return read && c.act == "update" && version != c.obj.GetResourceVersion()
 }
 
@@ -198,7 +200,7 @@ func (p *process) die() {
 
 func (p *process) callOutside(ctx context.Context, name string, effect func() error) error {
 	var panicked any
-	err := p.make(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(
+	err := p.submit(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(
 		client.Object,
 	) error {
 		defer func() { panicked = recover() }()

@@ -145,7 +145,7 @@ func (r *run) execute() {
 	r.users.perform()
 	if !r.failed() {
 		r.oracles.ended(
-			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.plan.reference == nil && r.users.skip == 0,
+			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.plan.recordsReference() && r.users.skip == 0,
 		)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// scheduler knows what is due at which time, and whether the controller is idle. It does not know about objects and
-// faults.
+// scheduler knows what is due at which time, and whether the controller is idle.
 type scheduler struct {
 	plan  *plan
 	trace *trace
@@ -115,8 +114,8 @@ func (s *scheduler) next(p *process) (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// settle starts the count of reconciles, and of the time that a Settle may take.
-func (s *scheduler) settle() { s.recent, s.settleStart = 0, time.Now() }
+// startSettle starts the count of reconciles, and of the time that a Settle may take.
+func (s *scheduler) startSettle() { s.recent, s.settleStart = 0, time.Now() }
 
 // changed records a change, or that a cache has received one: a request that was idle may have work now.
 func (s *scheduler) changed() {

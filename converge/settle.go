@@ -17,7 +17,7 @@ const stayTime = 61 * time.Second
 // settle waits until the controller is idle, injects the faults of that moment, and lets the oracles check the state.
 func (r *run) settle() {
 	r.trace.user(Settle(), nil)
-	r.scheduler.settle()
+	r.scheduler.startSettle()
 	clear(r.scheduler.waited)
 	r.work(time.Time{})
 	if r.failed() {
@@ -78,7 +78,7 @@ func (r *run) waitForPolling() {
 		}
 		changes := r.trace.changes
 		time.Sleep(stayTime)
-		r.scheduler.settle()
+		r.scheduler.startSettle()
 		r.work(time.Time{})
 		if r.trace.changes == changes {
 			return
@@ -99,7 +99,7 @@ func (r *run) reconcileAll() {
 	for _, req := range r.requested {
 		r.process.ask(req)
 	}
-	r.scheduler.settle()
+	r.scheduler.startSettle()
 	r.work(time.Time{})
 }
 

@@ -33,7 +33,7 @@ type flatObject struct {
 	extra bool
 }
 
-// fields are the fields of an object, or of several that have names that the API server has made.
+// fields are the values of an object by path.
 type fields map[string]string
 
 func (w *world) snapshot() *snapshot {

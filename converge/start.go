@@ -17,7 +17,7 @@ import (
 // start starts a process, whose caches start with the current state.
 func (r *run) start(number int, stale ...staleStart) {
 	p := &process{
-		run: r, number: number, written: map[schema.GroupVersionKind]int64{}, filled: map[client.Object]string{},
+		run: r, number: number, written: map[schema.GroupVersionKind]int64{}, handedVersions: map[client.Object]string{},
 		stale: stale,
 	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())

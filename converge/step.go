@@ -43,7 +43,7 @@ func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 }
 
 // Apply creates an object, or replaces the content of the existing one except metadata and status. Labels and
-// annotations are added.
+// annotations are added. It does not use server-side apply.
 func Apply(obj client.Object) Step {
 	return Step{name: "apply " + describe(obj), do: func(ctx context.Context, c client.Client) error {
 		err := replace(ctx, c, obj)

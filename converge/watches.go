@@ -108,7 +108,7 @@ func (w *watches) release(i *informer) {
 	}
 }
 
-// releaseAll ends the delays that last until everything else is idle, and reports whether it has ended one.
+// releaseIdle ends the delays that last until everything else is idle, and reports whether it has ended one.
 func (w *watches) releaseIdle() bool {
 	for _, i := range w.run.process.informers {
 		if i.held != nil && i.held.fault != FaultLagLong && i.held.fault != FaultRelist {

@@ -21,7 +21,7 @@ const (
 )
 
 // world is everything outside of the process: the API server, the external system, the clock, and who acts at the
-// moment. It does not know about faults, caches and oracles.
+// moment.
 type world struct {
 	plan  *plan
 	begin time.Time
@@ -39,7 +39,7 @@ type world struct {
 	acting string
 	// lateWrite is set while an in-flight write of an earlier process takes effect.
 	lateWrite bool
-	// own are the objects that the process has created.
+	// own are the objects that were created by the process, or by a fault in its place.
 	own map[types.UID]bool
 	// forwarded is the version up to which watch events were forwarded to caches and actors.
 	forwarded int64

@@ -40,7 +40,7 @@ var c13 = []Entry{
 	},
 	{
 		Name: "c13-status-events-filtered", Class: "C13",
-		About:  "A predicate for changes of the spec applies to all kinds, so changes of the deployment's status are dropped.",
+		About:  "A predicate for changes of the spec applies to all kinds, so it drops changes of the deployment's status.",
 		Source: generationPredicate,
 		Buggy: withSetup(wiredRolloutWorld, func(mgr manager.Manager) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.Deployment{}).
