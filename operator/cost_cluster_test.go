@@ -50,7 +50,7 @@ func newCostCluster(tb testing.TB) *costCluster {
 	if err := c.controller.SetupWithManager(tb.Context(), manager); err != nil {
 		tb.Fatal(err)
 	}
-	c.recorder = c.edge.eventRecorder(&fixture.Resource{})
+	c.recorder = c.edge.ledgerPredicate(&fixture.Resource{})
 	return c
 }
 

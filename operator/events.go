@@ -15,23 +15,23 @@ import (
 
 // listen makes the ledger record the watch events of the resource's kind. An event takes this path:
 //
-//	cache -> eventRecorder -> the user's predicates -> queue -> Reconcile
+//	cache -> ledgerPredicate -> the user's predicates -> queue -> Reconcile
 //
 // The ledger must record an event before the queue receives its request, so that the request sees the event, and must
-// also record the events that the user's predicates drop. Only the first predicate of the builder is at that place:
+// also record the events that the user's predicates drop. Only a predicate before those of the user is at that place:
 // the builder does not accept another event handler for the resource itself, and a second handler of the cache would
 // run concurrently with the one that fills the queue.
 func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	r.init()
 	if !r.listens {
 		r.listens = true
-		bldr.WithEventFilter(r.eventRecorder(reconcilers.RetrieveOriginalResourceType(ctx)))
+		bldr.WithEventFilter(r.ledgerPredicate(reconcilers.RetrieveOriginalResourceType(ctx)))
 	}
 }
 
-// eventRecorder returns a predicate that filters nothing. It passes the events of the resource's kind to the ledger. A
+// ledgerPredicate returns a predicate that filters nothing. It passes the events of the resource's kind to the ledger. A
 // controller may also watch other kinds, and the predicate receives their events too.
-func (r *WithEdge[T]) eventRecorder(resourceType client.Object) predicate.Predicate {
+func (r *WithEdge[T]) ledgerPredicate(resourceType client.Object) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			if isKindOf(e.Object, resourceType) {
@@ -65,7 +65,7 @@ func isKindOf(obj, resourceType client.Object) bool {
 }
 
 // kept returns what the ledger keeps of an object of the cache: the object itself, which needs no additional memory,
-// or a part if the cache may not keep objects in memory either.
+// or the part that PreviousState allows.
 func (r *WithEdge[T]) kept(obj client.Object) client.Object {
 	if r.PreviousState == PreviousFull {
 		return obj

@@ -10,7 +10,7 @@ import (
 // Events returns the predicate that records the events of a cache.
 func (r *WithEdge[T]) Events(resourceType client.Object) predicate.Predicate {
 	r.init()
-	return r.eventRecorder(resourceType)
+	return r.ledgerPredicate(resourceType)
 }
 
 // Records returns the number of records.

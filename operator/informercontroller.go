@@ -85,8 +85,8 @@ func DefaultInformerControllerConfig() InformerControllerConfig {
 type informedKind struct {
 	informers []informer.Informer
 	handlers  []informedHandler
-	// stops holds all informers that were ever started, in order: an informer can run only once.
-	stops []startedInformerOf
+	// started holds all informers that were ever started, in order: an informer can run only once.
+	started []startedInformerOf
 }
 
 // startedInformerOf is an informer that runs, or has run.
@@ -168,7 +168,7 @@ func (c *InformerController) AddInformer(informer informer.Informer, kind string
 func (c *InformerController) RemoveInformer(removed informer.Informer, kind string) error {
 	return c.change(kind, removed, func(k *informedKind) error {
 		k.informers = slices.DeleteFunc(k.informers, func(other informer.Informer) bool { return isSame(other, removed) })
-		for _, started := range k.stops {
+		for _, started := range k.started {
 			if isSame(started.informer, removed) {
 				started.stop()
 			}
@@ -233,7 +233,7 @@ func (k *informedKind) remove(watchers bool, which any) {
 // changeHandlers changes the handlers of a kind whose informers do not run yet.
 func (c *InformerController) changeHandlers(kind string, what any, do func(k *informedKind)) error {
 	return c.change(kind, what, func(k *informedKind) error {
-		if len(k.stops) > 0 {
+		if len(k.started) > 0 {
 			return fmt.Errorf("the handlers of kind %q cannot change after its informers have started", kind)
 		}
 		do(k)
@@ -302,10 +302,10 @@ func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Mana
 	if c.setUp {
 		return errors.New("InformerController was set up already")
 	}
-	c.setUp, c.mgr, c.ctx = true, mgr, context.WithoutCancel(ctx)
 	if err := c.validate(); err != nil {
 		return err
 	}
+	c.setUp, c.mgr, c.ctx = true, mgr, context.WithoutCancel(ctx)
 	for _, kind := range c.order {
 		for _, informer := range c.kinds[kind].informers {
 			if err := c.start(kind, informer, false); err != nil {
@@ -323,11 +323,11 @@ func (c *InformerController) start(kind string, informer informer.Informer, runn
 		return errors.New("the manager must not be nil")
 	}
 	k, name := c.kinds[kind], kind
-	if n := len(k.stops); n > 0 {
+	if n := len(k.started); n > 0 {
 		name += "-" + strconv.Itoa(n+1)
 	}
 	scope, stop := context.WithCancel(c.ctx)
-	k.stops = append(k.stops, startedInformerOf{informer, stop})
+	k.started = append(k.started, startedInformerOf{informer, stop})
 	if err := c.add(scope, &scopedManager{c.mgr, scope, running}, name, informer, k.handlers); err != nil {
 		stop()
 		return err
@@ -341,7 +341,7 @@ func (c *InformerController) validateAdded(kind string, informer informer.Inform
 		return fmt.Errorf("kind %q must have a watcher or a reconciler", kind)
 	}
 	for _, k := range c.kinds {
-		if slices.ContainsFunc(k.stops, func(s startedInformerOf) bool { return isSame(s.informer, informer) }) {
+		if slices.ContainsFunc(k.started, func(s startedInformerOf) bool { return isSame(s.informer, informer) }) {
 			return fmt.Errorf("kind %q must have its own informer, got one that was added before", kind)
 		}
 	}

@@ -91,6 +91,26 @@ func TestInformerController_Adds(t *testing.T) {
 	}
 }
 
+// A mistake can be corrected: set-up is only final if it was valid.
+func TestInformerController_SetUpAfterAMistake(t *testing.T) {
+	c := NewInformerController(DefaultInformerControllerConfig())
+	if err := c.AddInformer(informer.New(nil, &corev1.ConfigMap{}), "k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`kind "k" must have a watcher or a reconciler`, `kind "k": the manager must not be nil`, "was set up already",
+	} {
+		if err := c.SetupWithManager(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if len(c.kinds["k"].handlers) == 0 {
+			if err := c.AddWatcher(&nothing{}, "k"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func full(
 	source informer.Informer, watcher, other ResourceWatcher, reconciler Reconciler,
 ) func(c *InformerController) error {

@@ -72,7 +72,7 @@ func (w *scheduleWorld) restart(position int) {
 	p.edges = edges
 	for _, edge := range edges {
 		// The builder does not expose the predicates that SetupWithManager has added.
-		p.recorders = append(p.recorders, edge.eventRecorder(w.server.proto))
+		p.recorders = append(p.recorders, edge.ledgerPredicate(w.server.proto))
 	}
 	for _, name := range scheduleNames {
 		if obj := p.cached[name]; obj != nil {

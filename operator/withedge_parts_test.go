@@ -33,7 +33,7 @@ func TestWithEdge_KeepsPartsOnly(t *testing.T) {
 			edge := WatcherReconciler[*corev1.ConfigMap](nil)
 			edge.PreviousState = tc.previous
 			edge.init()
-			recorder := edge.eventRecorder(&corev1.ConfigMap{})
+			recorder := edge.ledgerPredicate(&corev1.ConfigMap{})
 			cm := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
 				Data:       map[string]string{"a": "b"},
@@ -67,7 +67,7 @@ func TestWithEdge_KeepsNoObjectsOfEvents(t *testing.T) {
 			edge := WatcherReconciler[*corev1.ConfigMap](nil)
 			edge.PreviousState = tc.previous
 			edge.init()
-			recorder := edge.eventRecorder(&corev1.ConfigMap{})
+			recorder := edge.ledgerPredicate(&corev1.ConfigMap{})
 			received := []weak.Pointer[corev1.ConfigMap]{}
 			object := func(i, version int) *corev1.ConfigMap {
 				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

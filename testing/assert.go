@@ -64,7 +64,7 @@ func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
 	assert(
 		t, c,
 		c.objects(
-			"ExpectUpdates", "Update", c.ExpectUpdates, c.withoutIdle(c.actions().UpdateActions), c.differ().ResourceUpdate,
+			"ExpectUpdates", "Update", c.ExpectUpdates, c.withoutNoOps(c.actions().UpdateActions), c.differ().ResourceUpdate,
 		),
 	)
 }

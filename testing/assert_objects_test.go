@@ -186,7 +186,7 @@ func TestExpectedObjects(t *testing.T) {
 // What an API adds is left out of comparisons, and of what is shown.
 func TestNormalizedObjects(t *testing.T) {
 	c := newAssertConfig("")
-	c.openAPI = func(c *ExpectConfig) (*api, error) {
+	c.newAPI = func(c *ExpectConfig) (*api, error) {
 		api, err := newFakeAPI(c)
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ func TestSubResourcesAreExecuted(t *testing.T) {
 	}{
 		"InMemory":  {reason: "they only seem to succeed"},
 		"Realistic": {reason: "there is no such pod", config: ExpectConfig{Realistic: true}, executes: true},
-		"OtherAPI":  {reason: "there is no such pod", config: ExpectConfig{openAPI: newFakeAPI}, executes: true},
+		"OtherAPI":  {reason: "there is no such pod", config: ExpectConfig{newAPI: newFakeAPI}, executes: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

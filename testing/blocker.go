@@ -42,8 +42,8 @@ func sameTarget(a, b client.Object) bool {
 		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
 }
 
-// explainMissingBlockers logs which existing objects have prevented a create and cannot be read. A reconciler of
-// children returns the error then and does not reflect it.
+// explainMissingBlockers logs which existing objects have prevented a create and cannot be read. A ChildReconciler
+// then returns the error, and does not pass it to ReflectChildStatusOnParent.
 func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
 	t.Helper()
 	for _, obj := range c.actions().taken {

@@ -32,12 +32,13 @@ type subResourceClient struct {
 
 func (c *subResourceClient) isStatus() bool { return c.name == "status" }
 
-// call executes a call as the wrapper does, or returns success without an effect.
+// call executes a call as the wrapper does. If always is false and the case does not execute writes to subresources, it
+// returns success without an effect.
 func (c *subResourceClient) call(
-	ctx context.Context, action Action, into any, executed bool, execute func() error,
+	ctx context.Context, action Action, into any, always bool, execute func() error,
 ) error {
 	return c.wrapper.call(action, into, func() error {
-		if !executed && !c.wrapper.executeSubResources {
+		if !always && !c.wrapper.executeSubResources {
 			return nil
 		}
 		err := execute()

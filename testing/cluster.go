@@ -108,10 +108,10 @@ func newClusterAPI(turn *cluster.Turn, c *ExpectConfig) (*api, error) {
 	return result, nil
 }
 
-// withoutIdle returns the updates without those that are not expected and in which a server found nothing to change.
+// withoutNoOps returns the updates without those that are not expected and in which a server found nothing to change.
 // Cases do not expect these, because in memory every update changes the resource version, and there are no defaults to
 // leave out.
-func (c *ExpectConfig) withoutIdle(updates []objectAction) []objectAction {
+func (c *ExpectConfig) withoutNoOps(updates []objectAction) []objectAction {
 	api := c.open().api
 	if api == nil || api.changedNothing == nil {
 		return updates

@@ -42,7 +42,8 @@ type ExpectConfig struct {
 	// Realistic brings the API in memory closer to a real server, in ways that can break tests that pass without it:
 	// generations are incremented, a create removes the status of kinds with a status subresource, objects get a uid, an
 	// update without a change has no effect, APIReader sees what Client writes, and writes to all subresources are
-	// executed and asserted. Defaults to false.
+	// executed and asserted. Otherwise, reads of subresources and writes to those other than the status succeed without an
+	// effect. Defaults to false.
 	Realistic bool
 	// GivenObjects exist from the start. They are copied. Objects without a creation timestamp get one, one second after
 	// the epoch.
@@ -89,8 +90,8 @@ type ExpectConfig struct {
 	ExpectSubResources []SubResourceRef
 
 	observedErrors []string
-	// openAPI creates the API. Defaults to newFakeAPI.
-	openAPI func(*ExpectConfig) (*api, error)
+	// newAPI creates the API. Defaults to newFakeAPI.
+	newAPI func(*ExpectConfig) (*api, error)
 	// given are the objects that the API is created with.
 	given givenObjects
 	// opened is the config in use, nil before the first call of Config.
@@ -150,18 +151,18 @@ func (c *ExpectConfig) newOpenConfig() (*openConfig, error) {
 		return nil, err
 	}
 
-	openAPI := c.openAPI
-	if openAPI == nil {
-		openAPI = newFakeAPI
+	newAPI := c.newAPI
+	if newAPI == nil {
+		newAPI = newFakeAPI
 	}
-	if o.api, err = openAPI(c); err != nil {
+	if o.api, err = newAPI(c); err != nil {
 		return nil, err
 	}
 	if o.api.discovery != nil {
 		discovery = o.api.discovery
 	}
 	o.client = newClientWrapper(duck.NewDuckAwareClientWrapper(o.api.client), o.api.addGiven)
-	o.client.executeSubResources = c.Realistic || c.openAPI != nil
+	o.client.executeSubResources = c.Realistic || c.newAPI != nil
 	for _, reactor := range slices.Backward(c.WithReactors) {
 		o.client.PrependReactor("*", "*", reactor)
 	}

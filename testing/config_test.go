@@ -337,7 +337,7 @@ func TestAPIReaderFails(t *testing.T) {
 
 func TestOpenAPIFails(t *testing.T) {
 	boom := errors.New("boom")
-	c := ExpectConfig{Scheme: assertScheme, openAPI: func(*ExpectConfig) (*api, error) { return nil, boom }}
+	c := ExpectConfig{Scheme: assertScheme, newAPI: func(*ExpectConfig) (*api, error) { return nil, boom }}
 	if _, err := c.build(); !errors.Is(err, boom) {
 		t.Errorf("got error %v, want boom", err)
 	}

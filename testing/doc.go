@@ -35,7 +35,7 @@
 //
 // # Reading a failure
 //
-// The case above has a typing error. A failure names the expectation and the index in
+// The case above has a typo. A failure names the expectation and the index in
 // it, and shows the difference and the observed calls as Go code. If the observed
 // calls are correct, paste them over the field:
 //

@@ -41,10 +41,10 @@ type Event struct {
 // message is formatted as by [fmt.Sprintf]. NewEvent panics if the kind of the object is neither set on it nor in the
 // scheme.
 func NewEvent(
-	factory client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{},
+	regarding client.Object, scheme *runtime.Scheme, eventtype, reason, messageFormat string, a ...interface{},
 ) Event {
 	return must(
-		newEvent(factory, nil, scheme, Event{Type: eventtype, Reason: reason, Message: fmt.Sprintf(messageFormat, a...)}),
+		newEvent(regarding, nil, scheme, Event{Type: eventtype, Reason: reason, Message: fmt.Sprintf(messageFormat, a...)}),
 	)
 }
 

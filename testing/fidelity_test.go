@@ -153,7 +153,7 @@ func TestFidelity(t *testing.T) {
 					turn, err := cluster.TakeTurn(clusters)
 					p.must(err)
 					defer turn.End()
-					p.config.openAPI = func(c *ExpectConfig) (*api, error) { return newClusterAPI(turn, c) }
+					p.config.newAPI = func(c *ExpectConfig) (*api, error) { return newClusterAPI(turn, c) }
 					defer func() { p.must(p.config.opened.api.close()) }()
 				}
 				p.Client = p.config.Config().Client

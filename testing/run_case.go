@@ -31,12 +31,13 @@ type caseRun struct {
 	configs []*ExpectConfig
 	// turn is the turn of the case on its clusters, nil without clusters.
 	turn *cluster.Turn
-	// apis are the open APIs that must be closed.
+	// apis are the APIs in use, which must be closed.
 	apis []*api
 }
 
-// startCase skips the case, or waits for its turn and sets defaults. The context that it returns has the time of the
-// case and a logger that prints with the test, and ends with the test. The caller must defer the end of the run.
+// startCase skips the case, or calls t.Parallel if the options ask for it, and sets defaults. The context that it
+// returns has the time of the case and a logger that prints with the test, and ends with the test. The caller must defer
+// the end of the run.
 func startCase(
 	t *testing.T, skip bool, now *time.Time, metadata *map[string]any, differ *Differ, opts []RunOption,
 ) (context.Context, *caseRun) {
@@ -69,14 +70,14 @@ func startCase(
 	return ctx, run
 }
 
-// end closes the open APIs. It is deferred first, so that CleanUp can use the configs of the case.
+// end closes the APIs in use. It is deferred first, so that CleanUp can use the configs of the case.
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
 	r.cancel()
 	r.close(t)
 }
 
-// close closes the open APIs and releases the turn.
+// close closes the APIs in use and releases the turn.
 func (r *caseRun) close(t *testing.T) {
 	t.Helper()
 	if r.turn == nil {
@@ -160,7 +161,7 @@ func (r *caseRun) build(t *testing.T, config *ExpectConfig) reconcilers.Config {
 	t.Helper()
 	config.Realistic = config.Realistic || r.options.realistic
 	if r.turn != nil {
-		config.openAPI = func(c *ExpectConfig) (*api, error) {
+		config.newAPI = func(c *ExpectConfig) (*api, error) {
 			api, err := newClusterAPI(r.turn, c)
 			if err == nil {
 				r.apis = append(r.apis, api)

@@ -60,7 +60,7 @@ func assertWiring(t *testing.T, expected, observed *Wiring, err error) {
 // failValue reports a difference, and prints the observed value as Go code to paste over the field, see [literal.Of].
 func failValue(t *testing.T, what, diff, field string, observed any, schemes ...*runtime.Scheme) {
 	t.Helper()
-	t.Errorf("%s differs (%s, %s): \n%s\nobserved, as an expectation:\n%s: %s,",
+	t.Errorf("%s differs (%s, %s):\n%s\nobserved, as an expectation:\n%s: %s,",
 		what, DiffRemovedColor.Sprint("-expected"), DiffAddedColor.Sprint("+actual"),
 		strings.TrimSuffix(ColorizeDiff(diff), "\n"), field, literal.Of(observed, schemes...))
 }

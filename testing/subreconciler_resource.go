@@ -85,9 +85,9 @@ func (m storedMetadata) complete(objs ...client.Object) {
 	}
 }
 
-// notIn returns the metadata without the uid and the generation if the object sets them: a test that sets them compares
-// them, too.
-func (m storedMetadata) notIn(obj client.Object) storedMetadata {
+// withoutFieldsSetBy returns the metadata without the uid and the generation that the object sets: a test that sets them
+// also compares them.
+func (m storedMetadata) withoutFieldsSetBy(obj client.Object) storedMetadata {
 	if obj.GetUID() != "" {
 		m.uid = ""
 	}
@@ -97,8 +97,9 @@ func (m storedMetadata) notIn(obj client.Object) storedMetadata {
 	return m
 }
 
-// assertResource compares the resource with the expected one, which is complete. A test can omit the metadata, and the
-// version after a patch of the finalizers, from the expected one; versionGiven reports whether the test has a version.
+// assertResource compares the resource with the expected one, to which the caller has added the stored metadata.
+// versionGiven reports whether the test sets the resource version of the expected one. Otherwise, the version after a
+// patch of the finalizers is not compared.
 func assertResource(
 	t *testing.T, config *ExpectConfig, metadata storedMetadata, expected, observed client.Object, versionGiven bool,
 ) {

@@ -25,19 +25,19 @@ type TrackRequest struct {
 	TrackedReference tracker.Reference
 }
 
-// NewTrackRequest returns the request that object b tracks object t. It panics if the kind of t is neither set on it
-// nor in the scheme.
-func NewTrackRequest(t, b client.Object, scheme *runtime.Scheme) TrackRequest {
-	tracked, err := referenceTo(t, scheme)
+// NewTrackRequest returns the request that an observer tracks an object. It panics if the kind of the tracked object is
+// neither set on it nor in the scheme.
+func NewTrackRequest(tracked, observer client.Object, scheme *runtime.Scheme) TrackRequest {
+	ref, err := referenceTo(tracked, scheme)
 	if err != nil {
-		panic(fmt.Errorf("track request for %T: %w", t, err))
+		panic(fmt.Errorf("track request for %T: %w", tracked, err))
 	}
-	observer, err := unwrap(b)
+	by, err := unwrap(observer)
 	if err != nil {
-		panic(fmt.Errorf("track request by %T: %w", b, err))
+		panic(fmt.Errorf("track request by %T: %w", observer, err))
 	}
-	return CreateTrackRequest(tracked.GroupVersionKind().Group, tracked.Kind, tracked.Namespace, tracked.Name).
-		By(observer.GetNamespace(), observer.GetName())
+	return CreateTrackRequest(ref.GroupVersionKind().Group, ref.Kind, ref.Namespace, ref.Name).
+		By(by.GetNamespace(), by.GetName())
 }
 
 // trackBy returns the request of an observer.

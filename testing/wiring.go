@@ -44,7 +44,7 @@ type Wiring struct {
 	// Watches are the kinds that are watched in another way, for example with a function that maps objects to requests,
 	// and the kinds whose events led to no request.
 	Watches []Watch
-	// AtStart are the requests that the controller gets when it starts, without an event. An aggregate has one.
+	// AtStart are the requests that the controller gets when it starts, without an event. An AggregateReconciler has one.
 	AtStart []reconcilers.Request
 	// Indexes of the caches. Nil asserts nothing; an empty slice expects no index.
 	Indexes []Index
@@ -59,8 +59,8 @@ type Wiring struct {
 
 // Watch is a watched kind.
 type Watch struct {
-	// Object is of the kind, in the form that is watched: an empty typed object, or an unstructured object or bare
-	// metadata with API version and kind. Duck types are watched as unstructured objects.
+	// Object is of the kind, in the form that is watched: an empty typed object, or an unstructured object or
+	// PartialObjectMetadata with API version and kind. Duck types are watched as unstructured objects.
 	Object client.Object
 	// Cluster is the name of the watched cluster, see [OtherCluster]. Empty for that of the manager.
 	Cluster string

@@ -48,7 +48,8 @@ func copyIdentity(to, from *unstructured.Unstructured) {
 	}
 }
 
-// mergeChanges returns ours with the changes from base to theirs, where ours equals base.
+// mergeChanges is a three-way merge: it applies the changes from base to theirs to ours. Values that ours has changed
+// are kept.
 func mergeChanges(base, theirs, ours map[string]any) map[string]any {
 	merged := map[string]any{}
 	for _, side := range []map[string]any{theirs, ours} {

@@ -57,12 +57,12 @@ func descend(exchanges []exchange, part func(exchange) exchange) []exchange {
 // added reports whether the server added a value that was not sent.
 func added(exchanges []exchange, value any) bool {
 	return slices.ContainsFunc(exchanges, func(e exchange) bool {
-		return saysNothing(e.sent) && e.got != nil && equality.Semantic.DeepEqual(e.got, value)
+		return isZeroOrEmpty(e.sent) && e.got != nil && equality.Semantic.DeepEqual(e.got, value)
 	})
 }
 
-// saysNothing reports whether servers read a value that Go types write as no value.
-func saysNothing(value any) bool {
+// isZeroOrEmpty reports whether a server treats a value that a Go type writes as unset.
+func isZeroOrEmpty(value any) bool {
 	switch value {
 	case false, int64(0), float64(0):
 		return true
@@ -142,7 +142,7 @@ func (n *normalizer) fields(path string, expected, observed map[string]any, exch
 		below := descend(exchanges, func(e exchange) exchange { return e.field(name) })
 		value, want := observed[name], expected[name]
 		switch _, ok := expected[name]; {
-		case !saysNothing(want):
+		case !isZeroOrEmpty(want):
 			kept[name] = n.value(path, want, value, below)
 		case added(below, value):
 			n.remove(path, value)
@@ -152,10 +152,10 @@ func (n *normalizer) fields(path string, expected, observed map[string]any, exch
 		default:
 			// Go types write empty structs instead of leaving them out, and fields in them may be absent
 			rest := n.value(path, map[string]any{}, value, below)
-			if saysNothing(rest) && ok {
+			if isZeroOrEmpty(rest) && ok {
 				rest = want
 			}
-			if !saysNothing(rest) || saysNothing(value) || ok {
+			if !isZeroOrEmpty(rest) || isZeroOrEmpty(value) || ok {
 				kept[name] = rest
 			}
 		}

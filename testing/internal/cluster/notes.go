@@ -99,10 +99,10 @@ func (a *API) Notes() []string {
 
 // additions returns the fields that a server added to what was sent.
 func additions(path string, sent, got any) []string {
-	if saysNothing(got) {
+	if isZeroOrEmpty(got) {
 		return nil
 	}
-	if saysNothing(sent) && path != "" {
+	if isZeroOrEmpty(sent) && path != "" {
 		return []string{fieldText(path, got)}
 	}
 	var added []string

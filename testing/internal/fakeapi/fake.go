@@ -57,7 +57,7 @@ func New(o Options) (client.WithWatch, clientgotesting.ObjectTracker, error) {
 	c := routeKinds(known, sync.OnceValue(func() client.WithWatch {
 		others, err := build(another.WithScheme(copyScheme(known.Scheme())))
 		if err != nil {
-			// the case has set a tracker of its own, which has the objects already
+			// The builder of the case has its own tracker, which already has the objects, so a second client cannot be built.
 			return known
 		}
 		return others
