@@ -43,6 +43,12 @@ func (r *run) start(number int, stale ...staleStart) {
 		r.startManager(m)
 		return
 	}
+	r.startReconciler(m)
+}
+
+// startReconciler starts the reconciler of a scenario with New.
+func (r *run) startReconciler(m *processManager) {
+	p := r.process
 	if r.plan.Indexes != nil {
 		if err := r.plan.Indexes(m.cache); err != nil {
 			r.violate(scenarioFailure("Indexes: " + err.Error()))

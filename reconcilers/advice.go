@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -61,7 +62,7 @@ func (r *Advice[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Bui
 func (r *Advice[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("Advice %q must implement Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "Advice %q must have a valid Reconciler", r.Name)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
@@ -99,7 +100,7 @@ type AggregateReconciler[Type client.Object] struct {
 
 func (r *AggregateReconciler[T]) init() {
 	r.lazyInit.Do(func() {
-		if isNil(r.Type) {
+		if nilcheck.IsNilPointer(r.Type) {
 			r.Type = newEmpty[T]()
 		}
 		r.named = r.Name != ""
@@ -113,7 +114,7 @@ func (r *AggregateReconciler[T]) init() {
 			r.DesiredResource = func(_ context.Context, resource T) (T, error) { return resource, nil }
 		}
 		r.defaults = shorthand[T]{
-			field: "AggregateObjectManager", verb: "define", given: !isNil(r.AggregateObjectManager),
+			field: "AggregateObjectManager", verb: "define", given: !nilcheck.IsNilPointer(r.AggregateObjectManager),
 			merge: r.MergeBeforeUpdate, harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
 		}
 		if !r.defaults.given {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -43,7 +44,7 @@ type CastResource[Type, CastType client.Object] struct {
 func (r *CastResource[T, CT]) init() {
 	r.lazyInit.Do(func() {
 		cast := newEmpty[CT]()
-		r.passThrough = isNil(cast)
+		r.passThrough = nilcheck.IsNilPointer(cast)
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("%sCastResource", typeName(cast))
 		}
@@ -62,7 +63,7 @@ func (r *CastResource[T, CT]) SetupWithManager(ctx context.Context, mgr Manager,
 func (r *CastResource[T, CT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("CastResource %q must define Reconciler", r.Name)
 	}
 	problems.nested(r.castType(ctx), r.Reconciler, "CastResource %q must have a valid Reconciler", r.Name)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -123,7 +124,8 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 		}
 		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
-			field: "ChildObjectManager", verb: "implement", given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate,
+			field: "ChildObjectManager", verb: "implement",
+			given: !nilcheck.IsNilPointer(r.ChildObjectManager), merge: r.MergeBeforeUpdate,
 			harmonize: r.HarmonizeImmutableFields,
 			sanitize:  r.Sanitize, finalizer: r.Finalizer,
 		}
@@ -203,5 +205,5 @@ func wantsNone[T, CT client.Object](parent T, desiredChild func() (CT, error)) b
 		return true
 	}
 	desired, err := desiredChild()
-	return err == nil && isNil(desired)
+	return err == nil && nilcheck.IsNilPointer(desired)
 }

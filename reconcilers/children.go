@@ -18,6 +18,7 @@ import (
 
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 )
 
@@ -61,10 +62,10 @@ var defaultReflectedReasons = []metav1.StatusReason{
 func defaultChildren[CT client.Object, CLT client.ObjectList](
 	childType *CT, listType *CLT, name *string, suffix string, reflectedReasons *[]metav1.StatusReason,
 ) {
-	if isNil(*childType) {
+	if nilcheck.IsNilPointer(*childType) {
 		*childType = newEmpty[CT]()
 	}
-	if isNil(*listType) {
+	if nilcheck.IsNilPointer(*listType) {
 		*listType = newEmpty[CLT]()
 	}
 	if *name == "" {
@@ -168,15 +169,15 @@ func (c *children[T, CT]) manage(
 	}
 	c.warnUnidentified(ctx, parent, chosen.unidentified)
 	actual := chosen.child
-	if isNil(desired) && len(present) == 0 {
+	if nilcheck.IsNilPointer(desired) && len(present) == 0 {
 		actual = first(actual, terminating)
 	}
-	if isNil(desired) && !exists(actual) && len(known) > 0 {
+	if nilcheck.IsNilPointer(desired) && !exists(actual) && len(known) > 0 {
 		// The known objects were just deleted, so it is too early to manage "nothing", or they are not identified as
 		// the child.
 		return outcome[CT]{skip: deleting}, nil
 	}
-	if !isNil(desired) && !exists(actual) {
+	if !nilcheck.IsNilPointer(desired) && !exists(actual) {
 		if i := slices.IndexFunc(terminating, func(child CT) bool { return sameName(child, desired) }); i >= 0 {
 			logr.FromContextOrDiscard(ctx).Info(
 				"waiting until a terminating child of the same name no longer exists", "child", identify(terminating[i]),
@@ -184,14 +185,14 @@ func (c *children[T, CT]) manage(
 			return outcome[CT]{child: c.private(terminating[i])}, nil
 		}
 	}
-	if !isNil(desired) {
+	if !nilcheck.IsNilPointer(desired) {
 		if err := c.claim(ctx, parent, desired); err != nil {
 			return nothing, err
 		}
 	}
 
 	child, err := c.manageOne(ctx, parent, actual, desired)
-	if err == nil && !isNil(child) {
+	if err == nil && !nilcheck.IsNilPointer(child) {
 		c.track(ctx, parent, child)
 	}
 	if deleting {
@@ -226,7 +227,7 @@ func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desir
 	}
 	switch {
 	case err == nil:
-	case !isNil(desired):
+	case !nilcheck.IsNilPointer(desired):
 		step.About(ctx, err, identify(desired))
 	case exists(actual):
 		step.About(ctx, err, identify(actual))
@@ -257,7 +258,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 	if !slices.Contains(c.reflectedReasons, reason) {
 		return cause
 	}
-	if reason != metav1.StatusReasonAlreadyExists || isNil(desired) {
+	if reason != metav1.StatusReasonAlreadyExists || nilcheck.IsNilPointer(desired) {
 		reflectedFrom(ctx).note(reason, false)
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/nilcheck"
 )
 
 // choice is the decision about the objects that match a child.
@@ -34,11 +35,12 @@ type choice[CT client.Object] struct {
 // changed.
 func (c *children[T, CT]) choose(present []CT, desired CT, deleting bool) choice[CT] {
 	// The common case: one object, and it is the child.
-	if len(present) == 1 && (isNil(desired) || c.identifiesChildren() || isNamedLike(present[0], desired)) {
+	if len(present) == 1 &&
+		(nilcheck.IsNilPointer(desired) || c.identifiesChildren() || isNamedLike(present[0], desired)) {
 		return choice[CT]{child: present[0]}
 	}
 	blank := empty.Like(c.childType)
-	if isNil(desired) {
+	if nilcheck.IsNilPointer(desired) {
 		// The name of the child is unknown.
 		if deleting || c.identifiesChildren() {
 			return choice[CT]{child: blank, extra: present}

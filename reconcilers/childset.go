@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -150,7 +151,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 		}
 		r.node = step.Node{Name: r.Name, Values: []any{"childType", typeName(r.ChildType)}}
 		r.defaults = shorthand[CT]{
-			field: "ChildObjectManager", verb: "implement", given: !isNil(r.ChildObjectManager), merge: r.MergeBeforeUpdate,
+			field: "ChildObjectManager", verb: "implement",
+			given: !nilcheck.IsNilPointer(r.ChildObjectManager), merge: r.MergeBeforeUpdate,
 			harmonize: r.HarmonizeImmutableFields, sanitize: r.Sanitize,
 		}
 		if !r.defaults.given {

@@ -26,6 +26,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/guard"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/tracker"
 )
 
@@ -205,7 +206,7 @@ func (c *Config) forget(resourceType client.Object, req Request) {
 // name, which the tracker needs. The kind is empty if the config does not know it.
 func (c *Config) observer(resourceType client.Object, req Request) *metav1.PartialObjectMetadata {
 	observer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
-	if c.Client != nil && !isNil(resourceType) {
+	if c.Client != nil && !nilcheck.IsNilPointer(resourceType) {
 		if gvk, err := c.GroupVersionKindFor(resourceType); err == nil {
 			observer.SetGroupVersionKind(gvk)
 		}

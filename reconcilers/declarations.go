@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // declarations collects the claims of the reconcilers below one root during setup, to detect conflicting claims. One
@@ -110,7 +112,7 @@ func declareChildren(
 	ctx context.Context, problems *problems, by any, label string, childType client.Object, identified bool,
 ) {
 	declared, config := declarationsFrom(ctx), scopeFrom(ctx).config
-	if declared == nil || config == nil || config.Client == nil || isNil(childType) {
+	if declared == nil || config == nil || config.Client == nil || nilcheck.IsNilPointer(childType) {
 		return
 	}
 	gvk, err := config.GroupVersionKindFor(childType)
@@ -158,7 +160,7 @@ func declareFinalizer(ctx context.Context, problems *problems, by any, label, fi
 
 // heldFinalizer returns the finalizer of an object manager, or "" if it has none.
 func heldFinalizer(manager any) string {
-	if holder, ok := manager.(FinalizerHolder); ok && !isNil(manager) {
+	if holder, ok := manager.(FinalizerHolder); ok && !nilcheck.IsNilPointer(manager) {
 		return holder.HeldFinalizer()
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -75,7 +76,7 @@ func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
 	if r.Finalizer == "" {
 		problems.add("WithFinalizer %q must define Finalizer", r.Name)
 	}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("WithFinalizer %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "WithFinalizer %q must have a valid Reconciler", r.Name)

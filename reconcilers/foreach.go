@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/stash"
 	"trueup.dev/validation"
@@ -101,7 +102,7 @@ func (r *ForEach[T, I]) SetupWithManager(ctx context.Context, mgr Manager, bldr 
 func (r *ForEach[T, I]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("ForEach %q must implement Reconciler", r.Name)
 	}
 	if r.Items == nil {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/nilcheck"
 )
 
 // noteUID records the UID of the reconciled resource. A root reconciler calls it when the UID is known, before it calls
@@ -28,7 +29,7 @@ func (s *scope) isReconciled(obj client.Object) bool {
 		return false
 	}
 	original := s.originalResourceType
-	if isNil(original) {
+	if nilcheck.IsNilPointer(original) {
 		return true
 	}
 	uid := s.uid
@@ -67,7 +68,7 @@ func (s *scope) isOfReconciledKind(obj client.Object, sameUID bool) bool {
 	if kind = s.kindInScheme(obj); !kind.Empty() {
 		return kind == loaded
 	}
-	return !isNil(s.resourceType) && reflect.TypeOf(obj) == reflect.TypeOf(s.resourceType)
+	return !nilcheck.IsNilPointer(s.resourceType) && reflect.TypeOf(obj) == reflect.TypeOf(s.resourceType)
 }
 
 // kindInScheme returns the kind of the Go type of an object, or an empty kind if no config knows the type.
@@ -90,7 +91,7 @@ func asLoaded(ctx context.Context, obj client.Object) (client.Object, Config, er
 	s := scopeFrom(ctx)
 	if s.isReconciled(obj) {
 		config, err := RetrieveOriginalConfig(ctx)
-		if isNil(s.originalResourceType) {
+		if nilcheck.IsNilPointer(s.originalResourceType) {
 			return empty.Like(obj), config, err
 		}
 		return empty.Like(s.originalResourceType), config, err

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -70,7 +71,7 @@ func (r *IfThen[T]) Validate(ctx context.Context) error {
 	if r.If == nil {
 		problems.add("IfThen %q must implement If", r.Name)
 	}
-	if isNil(r.Then) {
+	if nilcheck.IsNilPointer(r.Then) {
 		problems.add("IfThen %q must implement Then", r.Name)
 	}
 	problems.nested(onBranch(ctx, r, true), r.Then, "IfThen %q must have a valid Then", r.Name)

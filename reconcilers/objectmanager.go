@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // ObjectManager brings one object from its actual to its desired state. It defines how reconcilers create, update and
@@ -35,7 +37,7 @@ type FinalizerHolder interface {
 
 // exists reports whether obj is a stored object.
 func exists(obj client.Object) bool {
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return false
 	}
 	created := obj.GetCreationTimestamp()

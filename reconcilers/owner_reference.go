@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // controlBy sets owner as the controller of obj if obj has no controller. It is like
@@ -55,7 +57,8 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 // type may belong to another kind.
 func ownerKind(ctx context.Context, owner client.Object) (schema.GroupVersionKind, error) {
 	s := scopeFrom(ctx)
-	if original := s.originalResourceType; !isNil(original) && s.originalConfig != nil && s.isReconciled(owner) {
+	if original := s.originalResourceType; !nilcheck.IsNilPointer(original) && s.originalConfig != nil &&
+		s.isReconciled(owner) {
 		if gvk, err := s.originalConfig.GroupVersionKindFor(original); err == nil {
 			return gvk, nil
 		}

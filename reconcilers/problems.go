@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/setupcheck"
 )
 
@@ -68,7 +69,7 @@ func (p *problems) addPrefixed(prefix string, err error) {
 
 // kind adds a problem if obj does not define a kind.
 func (p *problems) kind(reconciler, field string, obj runtime.Object) {
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		p.add("%s must define %s", reconciler, field)
 		return
 	}
@@ -79,7 +80,7 @@ func (p *problems) kind(reconciler, field string, obj runtime.Object) {
 
 // listOf adds a problem if list is not a list of items of the type of item.
 func (p *problems) listOf(reconciler, field string, list, item runtime.Object) {
-	if isNil(list) || isNil(item) {
+	if nilcheck.IsNilPointer(list) || nilcheck.IsNilPointer(item) {
 		return
 	}
 	items, ok := reflect.TypeOf(list).Elem().FieldByName("Items")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/validation"
 )
@@ -103,14 +104,14 @@ type ResourceReconciler[Type client.Object] struct {
 
 func (r *ResourceReconciler[T]) init() {
 	r.lazyInit.Do(func() {
-		if isNil(r.Type) {
+		if nilcheck.IsNilPointer(r.Type) {
 			r.Type = newEmpty[T]()
 		}
 		r.named = r.Name != ""
 		if !r.named {
 			r.Name = fmt.Sprintf("%sResourceReconciler", resourceName(r.Config, r.Type))
 		}
-		if !isNil(r.Type) {
+		if !nilcheck.IsNilPointer(r.Type) {
 			r.status = newStatusType(r.Type)
 		}
 	})
@@ -183,7 +184,7 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 
 	problems := problems{}
 	problems.kind(fmt.Sprintf("ResourceReconciler %q", r.Name), "Type", r.Type)
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("ResourceReconciler %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "ResourceReconciler %q must have a valid Reconciler", r.Name)

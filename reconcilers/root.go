@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/validation"
 )
 
@@ -84,7 +85,7 @@ func (h hooks) call(
 
 // resourceTypeName returns the group and kind for log lines. If they are unknown, it returns the type name.
 func resourceTypeName(config Config, resourceType client.Object) string {
-	if config.Client != nil && !isNil(resourceType) {
+	if config.Client != nil && !nilcheck.IsNilPointer(resourceType) {
 		if gvk, err := config.GroupVersionKindFor(resourceType); err == nil {
 			return gvk.GroupKind().String()
 		}

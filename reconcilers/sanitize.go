@@ -9,6 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // Objects may contain secrets that users do not expect in logs. Values are therefore logged only if a Sanitize function
@@ -16,7 +18,7 @@ import (
 
 // identify returns the kind and name of an object for logs.
 func identify(obj client.Object) string {
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return "<none>"
 	}
 	name := obj.GetName()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // setupFunc sets up a part of a reconciler.
@@ -34,7 +36,7 @@ func setUp(
 
 // nested returns the function that sets up a nested reconciler.
 func nested[T client.Object](reconciler SubReconciler[T]) setupFunc {
-	if isNil(reconciler) {
+	if nilcheck.IsNilPointer(reconciler) {
 		return nil
 	}
 	return reconciler.SetupWithManager

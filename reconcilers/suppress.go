@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"
@@ -80,7 +81,7 @@ func (r *SuppressTransientErrors[T, LT]) init() {
 		if r.Name == "" {
 			r.Name = "SuppressTransientErrors"
 		}
-		if isNil(r.ListType) {
+		if nilcheck.IsNilPointer(r.ListType) {
 			r.ListType = newEmpty[LT]()
 		}
 		if r.Threshold == 0 {
@@ -100,12 +101,13 @@ func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, m
 func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("SuppressTransientErrors %q must implement Reconciler", r.Name)
 	}
 	name := fmt.Sprintf("SuppressTransientErrors %q", r.Name)
 	problems.kind(name, "ListType", r.ListType)
-	if _, metadata := any(r.ListType).(*metav1.PartialObjectMetadataList); !metadata && !isNil(newEmpty[T]()) {
+	_, metadata := any(r.ListType).(*metav1.PartialObjectMetadataList)
+	if !metadata && !nilcheck.IsNilPointer(newEmpty[T]()) {
 		problems.listOf(name, "ListType", r.ListType, newEmpty[T]())
 	}
 	problems.nested(ctx, r.Reconciler, "SuppressTransientErrors %q must have a valid Reconciler", r.Name)

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -58,7 +59,7 @@ func (r *TryCatch[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 func (r *TryCatch[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if isNil(r.Try) {
+	if nilcheck.IsNilPointer(r.Try) {
 		problems.add("TryCatch %q must implement Try", r.Name)
 	}
 	problems.nested(ctx, r.Try, "TryCatch %q must have a valid Try", r.Name)

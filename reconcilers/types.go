@@ -14,13 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/nilcheck"
 )
-
-// isNil reports whether obj is a nil interface or holds a nil pointer.
-func isNil(obj any) bool {
-	v := reflect.ValueOf(obj)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
 
 // newEmpty returns a new value of the struct that T points to. It returns nil if T is an interface.
 func newEmpty[T any]() T {
@@ -42,7 +37,7 @@ func nameKind(obj client.Object, gvk schema.GroupVersionKind) {
 // typeName returns the kind of an object. If the object does not carry a kind, typeName returns the name of its Go type
 // without type arguments.
 func typeName(obj any) string {
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return ""
 	}
 	if obj, ok := obj.(runtime.Object); ok {
@@ -60,7 +55,7 @@ func typeName(obj any) string {
 
 // isGeneric reports whether obj has a generic Go type. The name of such a type is not the kind.
 func isGeneric(obj any) bool {
-	return !isNil(obj) && strings.Contains(reflect.TypeOf(obj).String(), "[")
+	return !nilcheck.IsNilPointer(obj) && strings.Contains(reflect.TypeOf(obj).String(), "[")
 }
 
 // watchable returns the object to pass to a watch. Ducks are watched as unstructured objects of their kind.

@@ -18,6 +18,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/defaults"
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -87,7 +88,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 
 func (r *UpdatingObjectManager[T]) init() {
 	r.lazyInit.Do(func() {
-		if isNil(r.Type) {
+		if nilcheck.IsNilPointer(r.Type) {
 			r.Type = newEmpty[T]()
 		}
 		if r.Name == "" {
@@ -103,7 +104,7 @@ func (r *UpdatingObjectManager[T]) SetupWithManager(ctx context.Context, mgr Man
 		return everyProblem(err)
 	}
 	if r.TrackDesired {
-		if isNil(r.Type) {
+		if nilcheck.IsNilPointer(r.Type) {
 			return fmt.Errorf("UpdatingObjectManager %q must define Type to use TrackDesired", r.Name)
 		}
 		config := RetrieveConfigOrDie(ctx)
@@ -118,7 +119,7 @@ func (r *UpdatingObjectManager[T]) Validate(ctx context.Context) error {
 	if r.MergeBeforeUpdate == nil {
 		problems.add("UpdatingObjectManager %q must define MergeBeforeUpdate", r.Name)
 	}
-	if config := RetrieveConfigOrDie(ctx); !isNil(r.Type) && config.Client != nil &&
+	if config := RetrieveConfigOrDie(ctx); !nilcheck.IsNilPointer(r.Type) && config.Client != nil &&
 		!r.DangerouslyAllowDuckTypes && duck.IsDuck(r.Type, config.Scheme()) {
 		problems.add("UpdatingObjectManager %q must enable DangerouslyAllowDuckTypes to use a duck type", r.Name)
 	}
@@ -145,7 +146,7 @@ func (r *UpdatingObjectManager[T]) manage(
 	r.init()
 	var none T
 
-	if isNil(desired) {
+	if nilcheck.IsNilPointer(desired) {
 		if !exists(actual) {
 			return none, ClearFinalizer(ctx, resource, r.Finalizer)
 		}

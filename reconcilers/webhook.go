@@ -20,6 +20,7 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/stash"
@@ -72,7 +73,7 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 
 func (r *AdmissionWebhookAdapter[T]) init() {
 	r.lazyInit.Do(func() {
-		if isNil(r.Type) {
+		if nilcheck.IsNilPointer(r.Type) {
 			r.Type = newEmpty[T]()
 		}
 		if r.Name == "" {
@@ -91,10 +92,10 @@ func (r *AdmissionWebhookAdapter[T]) init() {
 func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 	r.init()
 	problems := problems{}
-	if isNil(r.Type) {
+	if nilcheck.IsNilPointer(r.Type) {
 		problems.add("AdmissionWebhookAdapter %q must define Type", r.Name)
 	}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
 	}
 	problems.nested(

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -79,7 +80,7 @@ func (r *While[T]) Validate(ctx context.Context) error {
 	if r.Condition == nil {
 		problems.add("While %q must implement Condition", r.Name)
 	}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("While %q must implement Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "While %q must have a valid Reconciler", r.Name)

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -68,7 +69,7 @@ func (r *WithConfig[T]) Validate(ctx context.Context) error {
 	if r.Config == nil {
 		problems.add("WithConfig %q must define Config", r.Name)
 	}
-	if isNil(r.Reconciler) {
+	if nilcheck.IsNilPointer(r.Reconciler) {
 		problems.add("WithConfig %q must define Reconciler", r.Name)
 	}
 	problems.nested(belowConfig(ctx, r), r.Reconciler, "WithConfig %q must have a valid Reconciler", r.Name)

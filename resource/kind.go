@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // Kind is a kind of objects in one version. Kinds with the same Schema are equal.
@@ -49,7 +51,7 @@ func (k Kind) String() string {
 
 // Validate returns an error that lists every problem of the kind.
 func (k Kind) Validate() error {
-	if isNil(k.Schema) {
+	if nilcheck.IsNilPointer(k.Schema) {
 		return errors.New("kind must define Schema")
 	}
 	problems := []error{}
@@ -78,10 +80,10 @@ func (k Kind) Validate() error {
 func (k Kind) validateValues() []error {
 	object, list := k.ZeroValue(), k.ZeroListValue()
 	problems := []error{}
-	if isNil(object) {
+	if nilcheck.IsNilPointer(object) {
 		problems = append(problems, fmt.Errorf("kind %s must define ZeroValue", k))
 	}
-	if isNil(list) {
+	if nilcheck.IsNilPointer(list) {
 		problems = append(problems, fmt.Errorf("kind %s must define ZeroListValue", k))
 	}
 	if len(problems) > 0 {

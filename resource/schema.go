@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // SchemaScope is the scope of a kind.
@@ -81,11 +83,11 @@ func NewSimpleSchema(
 	group, version string, zeroValue Object, zeroList ListObject, opts ...SimpleSchemaOption,
 ) *SimpleSchema {
 	s := &SimpleSchema{scope: NamespacedScope}
-	if !isNil(zeroValue) {
+	if !nilcheck.IsNilPointer(zeroValue) {
 		s.object = zeroValue.DeepCopyObject().(Object)
 		s.gvk.Kind = kindOf(zeroValue)
 	}
-	if !isNil(zeroList) {
+	if !nilcheck.IsNilPointer(zeroList) {
 		s.list = zeroList.DeepCopyObject().(ListObject)
 	}
 	s.gvk.Group, s.gvk.Version = group, version
@@ -154,12 +156,4 @@ func (s *SimpleSchema) ZeroListValue() ListObject {
 		return nil
 	}
 	return s.list.DeepCopyObject().(ListObject)
-}
-
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	value := reflect.ValueOf(v)
-	return value.Kind() == reflect.Pointer && value.IsNil()
 }

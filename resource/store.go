@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // Store reads and writes objects of several kinds. Its methods behave as those of [TypedStore].
@@ -70,7 +72,7 @@ func (s *Store) Kind(name string) (*TypedStore[Object], error) {
 
 // of returns the store of the kind of obj.
 func (s *Store) of(obj Object) (*TypedStore[Object], error) {
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return nil, errors.New("object must not be nil")
 	}
 	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // SubresourceName is the name of a subresource, which is written separately.
@@ -50,7 +52,7 @@ func (s *TypedStore[T]) UpdateSubresource(ctx context.Context, id Identifier, na
 
 // body returns obj if it is not an object of the kind but the body of a subresource.
 func (s *TypedStore[T]) body(obj T) (Object, bool) {
-	if isNil(obj) || s.kind.is(obj) {
+	if nilcheck.IsNilPointer(obj) || s.kind.is(obj) {
 		return nil, false
 	}
 	gvk, err := s.client.GroupVersionKindFor(obj)

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // TypedStore reads and writes the objects of one kind. T is the Go type of the objects, for example *MyKind, or
@@ -35,14 +37,14 @@ func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOp
 	if err := kind.Validate(); err != nil {
 		return nil, err
 	}
-	if isNil(clients) {
+	if nilcheck.IsNilPointer(clients) {
 		return nil, fmt.Errorf("the store of kind %s must have a ClientGenerator", kind)
 	}
 	c, err := clients.ClientFor(kind)
 	if err != nil {
 		return nil, fmt.Errorf("the store of kind %s: %w", kind, err)
 	}
-	if isNil(c) {
+	if nilcheck.IsNilPointer(c) {
 		return nil, fmt.Errorf("the store of kind %s: ClientFor of %T must return a client or an error", kind, clients)
 	}
 	o := storeOptions{source: Cached}
@@ -58,7 +60,7 @@ func NewTypedStore[T Object](kind Kind, clients ClientGenerator, opts ...StoreOp
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	if isNil(s.live) {
+	if nilcheck.IsNilPointer(s.live) {
 		s.live, s.source = c, Live // so that lists are read in pages
 	}
 	return s, nil
@@ -131,7 +133,7 @@ func (s *TypedStore[T]) check(id Identifier) error {
 // outgoing returns a copy of obj with the identifier, and an error that lists all reasons not to send it.
 func (s *TypedStore[T]) outgoing(id Identifier, obj T) (T, error) {
 	var none T
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return none, errors.New("object must not be nil")
 	}
 	problems := []error{s.check(id)}

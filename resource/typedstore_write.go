@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // ErrMissingResourceVersion is returned for updates of objects without a resource version. Without it an update could
@@ -24,7 +26,7 @@ const upsertAttempts = 3
 // Add creates the object. An object without a name needs a generateName.
 func (s *TypedStore[T]) Add(ctx context.Context, obj T) (T, error) {
 	var none T
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return none, s.failed("add", Identifier{}, errors.New("object must not be nil"))
 	}
 	id := IdentifierOf(obj)
@@ -125,7 +127,7 @@ func (s *TypedStore[T]) Patch(
 // differ.
 func (s *TypedStore[T]) Merge(ctx context.Context, before, after T, opts ...client.PatchOption) (T, error) {
 	var none T
-	if isNil(before) || isNil(after) {
+	if nilcheck.IsNilPointer(before) || nilcheck.IsNilPointer(after) {
 		return none, s.failed("merge", Identifier{}, errors.New("object must not be nil"))
 	}
 	id := IdentifierOf(after)
@@ -147,7 +149,7 @@ func (s *TypedStore[T]) Apply(
 	ctx context.Context, obj T, owner client.FieldOwner, opts ...client.ApplyOption,
 ) (T, error) {
 	var none T
-	if isNil(obj) {
+	if nilcheck.IsNilPointer(obj) {
 		return none, s.failed("apply", Identifier{}, errors.New("object must not be nil"))
 	}
 	id := IdentifierOf(obj)

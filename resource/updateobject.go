@@ -9,6 +9,8 @@ import (
 	"reflect"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+
+	"trueup.dev/internal/nilcheck"
 )
 
 // DefaultUpdateRetries is the number of times that [UpdateObject] retries after a conflict, unless [UpdateOptions] set
@@ -51,7 +53,7 @@ func UpdateObject[T Object](
 		if err != nil {
 			return none, err
 		}
-		if isNil(changed) {
+		if nilcheck.IsNilPointer(changed) {
 			return none, store.failed("update", id, errors.New("the update function must return an object"))
 		}
 		if changed.GetResourceVersion() != current.GetResourceVersion() {

@@ -41,20 +41,8 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if err := s.admitToNamespace(t, obj); err != nil {
 		return nil, err
 	}
+	obj, taken := s.named(t, obj)
 	key := client.ObjectKeyFromObject(obj)
-	var taken *record
-	if prefix := obj.GetGenerateName(); key.Name == "" && prefix != "" {
-		for range generateAttempts {
-			key.Name = s.generateName(prefix)
-			if taken = t.objects[key]; taken == nil {
-				break
-			}
-		}
-		obj = obj.DeepCopyObject().(client.Object) // defaults may share values with the given object
-		obj.SetName(key.Name)
-	} else {
-		taken = t.objects[key]
-	}
 	obj.SetUID(s.newUID(t, key))
 	obj.SetCreationTimestamp(seconds(s.now()))
 	if !req.managed {
@@ -93,6 +81,24 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 		return &record{object: obj, status: req.status}, nil
 	}
 	return s.put(t, key, obj, req), nil
+}
+
+// named returns an object with a generated name, if it needs one, and the existing object of that name.
+func (s *Server) named(t *table, obj client.Object) (_ client.Object, existing *record) {
+	key := client.ObjectKeyFromObject(obj)
+	prefix := obj.GetGenerateName()
+	if key.Name != "" || prefix == "" {
+		return obj, t.objects[key]
+	}
+	for range generateAttempts {
+		key.Name = s.generateName(prefix)
+		if existing = t.objects[key]; existing == nil {
+			break
+		}
+	}
+	obj = obj.DeepCopyObject().(client.Object) // defaults may share values with the given object
+	obj.SetName(key.Name)
+	return obj, existing
 }
 
 // createByUpdate creates an object for an update of an object that does not exist. Its resource version is ignored.

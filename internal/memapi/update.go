@@ -59,12 +59,7 @@ func (s *Server) update(
 	if err := t.prepareUpdate(obj, old, req); err != nil {
 		return nil, err
 	}
-	switch req.status = r.status; {
-	case req.applied:
-		req.status = r.status || t.hasStatus(obj, req)
-	case !t.kind.Status || req.subresource == statusSubresource:
-		req.status = t.hasStatus(obj, req)
-	}
+	req.status = t.hasStatusAfter(r, obj, req)
 	if obj, err = t.fit(obj); err != nil {
 		return nil, err
 	}
@@ -94,6 +89,17 @@ func (s *Server) update(
 		}
 	}
 	return s.put(t, key, obj, req), nil
+}
+
+// hasStatusAfter reports whether an object has a status after a request has changed it to obj.
+func (t *table) hasStatusAfter(r *record, obj client.Object, req request) bool {
+	switch {
+	case req.applied:
+		return r.status || t.hasStatus(obj, req)
+	case !t.kind.Status || req.subresource == statusSubresource:
+		return t.hasStatus(obj, req)
+	}
+	return r.status
 }
 
 // parseVersion returns the resource version of an object, or 0 if it has none.

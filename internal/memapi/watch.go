@@ -148,16 +148,10 @@ func (c *serverClient) Watch(
 	if raw == nil {
 		raw = &metav1.ListOptions{}
 	}
-	since := int64(0)
-	if raw.ResourceVersion != "" {
-		if since, err = strconv.ParseInt(raw.ResourceVersion, 10, 64); err != nil {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", raw.ResourceVersion, err))
-		}
+	since, err := s.watchVersion(raw.ResourceVersion)
+	if err != nil {
+		return nil, err
 	}
-	if since > s.version {
-		return nil, tooLargeVersion(since, s.version)
-	}
-
 	initial := raw.SendInitialEvents != nil && *raw.SendInitialEvents || raw.SendInitialEvents == nil && since == 0
 	w := &watcher{table: t, selector: sel, prototype: prototype, bookmarks: raw.AllowWatchBookmarks}
 	replayed := s.Events(since)
@@ -190,6 +184,21 @@ func (c *serverClient) Watch(
 	s.watchers = append(s.open(), w)
 	context.AfterFunc(ctx, w.Stop)
 	return w, nil
+}
+
+// watchVersion returns the version after which a watch starts, or 0 if the request has none.
+func (s *Server) watchVersion(version string) (int64, error) {
+	if version == "" {
+		return 0, nil
+	}
+	since, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", version, err))
+	}
+	if since > s.version {
+		return 0, tooLargeVersion(since, s.version)
+	}
+	return since, nil
 }
 
 // prototype returns an object of the type that a list of the same client has.

@@ -20,3 +20,10 @@ func IsNil(v any) bool {
 	w, ok := v.(interface{ Wrapped() any })
 	return ok && IsNil(w.Wrapped())
 }
+
+// IsNilPointer reports whether v is nil or a nil pointer. Other nil values may have methods that work, for example an
+// empty list of reconcilers.
+func IsNilPointer(v any) bool {
+	value := reflect.ValueOf(v)
+	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
+}

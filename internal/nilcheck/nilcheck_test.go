@@ -31,3 +31,22 @@ func TestIsNil(t *testing.T) {
 		}
 	}
 }
+
+func TestIsNilPointer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		v    any
+		want bool
+	}{
+		"nil":           {nil, true},
+		"nil pointer":   {(*int)(nil), true},
+		"nil map":       {map[string]int(nil), false},
+		"pointer":       {new(int), false},
+		"value":         {0, false},
+		"wrapped nil":   {wrapper{}, false},
+		"nil interface": {error(nil), true},
+	} {
+		if got := IsNilPointer(tc.v); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
