@@ -78,6 +78,14 @@ func (tc *SubReconcilerTestCase[T]) Run(
 		assertWiring(t, tc.ExpectWiring, wiring, err)
 	}
 
+	tc.runAdditional(t, scheme, run, reconciler, opts)
+}
+
+// runAdditional runs the additional cases with the reconciler of this case.
+func (tc *SubReconcilerTestCase[T]) runAdditional(
+	t *testing.T, scheme *runtime.Scheme, run *caseRun, reconciler reconcilers.SubReconciler[T], opts []RunOption,
+) {
+	t.Helper()
 	if len(tc.AdditionalReconciles) > 0 {
 		// Release the turn on clusters: each additional case takes one.
 		run.close(t)

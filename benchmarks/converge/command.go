@@ -165,27 +165,7 @@ func (f *flags) options() (lab.Options, error) {
 	var errs []error
 	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
-	all := workload.All(f.latency)
-	if len(f.workloads) == 0 {
-		mistake("--workload: at least one is required")
-	}
-	for _, name := range f.workloads {
-		i, chosen := slices.Index(names(all), name), []lab.Workload{}
-		switch {
-		case name == "all":
-			chosen = all
-		case i < 0:
-			mistake("--workload: unknown workload %q, must be one of all, %s", name, strings.Join(names(all), ", "))
-		default:
-			chosen = all[i : i+1]
-		}
-		for _, w := range chosen {
-			if slices.Contains(names(o.Workloads), w.About().Name) {
-				mistake("--workload: %s is listed twice", w.About().Name)
-			}
-			o.Workloads = append(o.Workloads, w)
-		}
-	}
+	o.Workloads = f.chosen(mistake)
 	o.Contenders = slices.DeleteFunc(report.Contenders(), func(name string) bool {
 		return !slices.Contains(f.contenders, name)
 	})
@@ -222,6 +202,32 @@ func (f *flags) options() (lab.Options, error) {
 		mistake("--latency: must not be negative, got %s", f.latency)
 	}
 	return o, errors.Join(errs...)
+}
+
+// chosen returns the workloads of the flags.
+func (f *flags) chosen(mistake func(format string, args ...any)) (selected []lab.Workload) {
+	all := workload.All(f.latency)
+	if len(f.workloads) == 0 {
+		mistake("--workload: at least one is required")
+	}
+	for _, name := range f.workloads {
+		i, chosen := slices.Index(names(all), name), []lab.Workload{}
+		switch {
+		case name == "all":
+			chosen = all
+		case i < 0:
+			mistake("--workload: unknown workload %q, must be one of all, %s", name, strings.Join(names(all), ", "))
+		default:
+			chosen = all[i : i+1]
+		}
+		for _, w := range chosen {
+			if slices.Contains(names(selected), w.About().Name) {
+				mistake("--workload: %s is listed twice", w.About().Name)
+			}
+			selected = append(selected, w)
+		}
+	}
+	return selected
 }
 
 // outputs are the requested files.

@@ -158,14 +158,7 @@ func (c *serverClient) Watch(
 	w.events = make(chan watch.Event, watchBuffer+len(t.sorted)+len(replayed))
 	switch {
 	case initial:
-		for _, r := range t.sorted {
-			if sel.matches(t, r.key, r.object) {
-				w.show(watch.Added, r)
-			}
-		}
-		if raw.SendInitialEvents != nil && w.bookmarks {
-			w.bookmark(s.version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-		}
+		w.showAll(s.version, raw.SendInitialEvents != nil)
 	case since == 0: // from now on
 	case since < s.compacted:
 		w.send(
@@ -184,6 +177,18 @@ func (c *serverClient) Watch(
 	s.watchers = append(s.open(), w)
 	context.AfterFunc(ctx, w.Stop)
 	return w, nil
+}
+
+// showAll sends all objects as added. withBookmark reports whether the client asked for a bookmark after them.
+func (w *watcher) showAll(version int64, withBookmark bool) {
+	for _, r := range w.table.sorted {
+		if w.selector.matches(w.table, r.key, r.object) {
+			w.show(watch.Added, r)
+		}
+	}
+	if withBookmark && w.bookmarks {
+		w.bookmark(version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
 }
 
 // watchVersion returns the version after which a watch starts, or 0 if the request has none.

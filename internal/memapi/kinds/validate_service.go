@@ -27,28 +27,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	if len(spec.Ports) == 0 && !headless && spec.Type != corev1.ServiceTypeExternalName {
 		errs = append(errs, field.Required(specPath.Child("ports"), ""))
 	}
-	switch {
-	case spec.Type == corev1.ServiceTypeExternalName:
-		if len(spec.ClusterIPs) > 0 {
-			errs = append(errs, field.Forbidden(specPath.Child("clusterIPs"), "may not be set for ExternalName services"))
-		}
-		if spec.ExternalName == "" {
-			errs = append(errs, field.Required(specPath.Child("externalName"), ""))
-		} else {
-			errs = append(
-				errs,
-				invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...,
-			)
-		}
-	case headless && defaults.NeedsNodePorts(s):
-		errs = append(
-			errs,
-			field.Invalid(
-				specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
-				"may not be set to 'None' for "+string(spec.Type)+" services",
-			),
-		)
-	}
+	errs = append(errs, validateServiceKind(s, headless)...)
 	names := map[string]bool{}
 	for i := range spec.Ports {
 		errs = append(
@@ -81,6 +60,34 @@ func validateService(s *corev1.Service) field.ErrorList {
 			field.Invalid(
 				specPath.Child("externalTrafficPolicy"), spec.ExternalTrafficPolicy,
 				"may only be set for externally-accessible services",
+			),
+		)
+	}
+	return errs
+}
+
+// validateServiceKind validates what ExternalName and headless services may have.
+func validateServiceKind(s *corev1.Service, headless bool) (errs field.ErrorList) {
+	spec := &s.Spec
+	switch {
+	case spec.Type == corev1.ServiceTypeExternalName:
+		if len(spec.ClusterIPs) > 0 {
+			errs = append(errs, field.Forbidden(specPath.Child("clusterIPs"), "may not be set for ExternalName services"))
+		}
+		if spec.ExternalName == "" {
+			errs = append(errs, field.Required(specPath.Child("externalName"), ""))
+		} else {
+			errs = append(
+				errs,
+				invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...,
+			)
+		}
+	case headless && defaults.NeedsNodePorts(s):
+		errs = append(
+			errs,
+			field.Invalid(
+				specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
+				"may not be set to 'None' for "+string(spec.Type)+" services",
 			),
 		)
 	}

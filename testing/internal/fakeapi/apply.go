@@ -123,16 +123,9 @@ func (s *store) Apply(
 	if len(opts) > 0 {
 		options = opts[0]
 	}
-	var call *applyCall
-	if found, ok := s.applies.Load(options.Force); ok {
-		call = found.(*applyCall)
-	} else {
-		// an interceptor has replaced the options
-		applied, err := untyped(obj, obj.GetObjectKind().GroupVersionKind())
-		if err != nil {
-			return err
-		}
-		call = &applyCall{applied: applied}
+	call, err := s.applyCallOf(options, obj)
+	if err != nil {
+		return err
 	}
 	live, err := s.Get(gvr, ns, accessor.GetName())
 	switch {
@@ -147,19 +140,7 @@ func (s *store) Apply(
 	if err != nil {
 		return err
 	}
-	applied := call.applied.DeepCopy()
-	if status, ok := applied.Object["status"]; call.subResource == "status" {
-		applied.Object = map[string]any{
-			"apiVersion": applied.GetAPIVersion(), "kind": applied.GetKind(), "metadata": map[string]any{
-				"name": before.GetName(),
-			}, "status": status,
-		}
-		if before.GetNamespace() != "" {
-			applied.SetNamespace(before.GetNamespace())
-		}
-	} else if ok && s.keepsStatus(obj, before) {
-		delete(applied.Object, "status")
-	}
+	applied := s.appliedPart(call, obj, before)
 	var after *unstructured.Unstructured
 	if s.realism != nil {
 		after, err = s.realism.apply(before, applied, call.subResource, options)
@@ -179,6 +160,37 @@ func (s *store) Apply(
 		return err
 	}
 	return s.replace(gvr, changed, ns, nil)
+}
+
+// applyCallOf returns the call that the options belong to.
+func (s *store) applyCallOf(options metav1.PatchOptions, obj runtime.Object) (*applyCall, error) {
+	if found, ok := s.applies.Load(options.Force); ok {
+		return found.(*applyCall), nil
+	}
+	// An interceptor has replaced the options.
+	applied, err := untyped(obj, obj.GetObjectKind().GroupVersionKind())
+	return &applyCall{applied: applied}, err
+}
+
+// appliedPart returns the part of the applied configuration that takes effect: the status for the status subresource,
+// and otherwise all but a status that is a subresource.
+func (s *store) appliedPart(
+	call *applyCall, obj runtime.Object, before *unstructured.Unstructured,
+) *unstructured.Unstructured {
+	applied := call.applied.DeepCopy()
+	if status, ok := applied.Object["status"]; call.subResource == "status" {
+		applied.Object = map[string]any{
+			"apiVersion": applied.GetAPIVersion(), "kind": applied.GetKind(), "metadata": map[string]any{
+				"name": before.GetName(),
+			}, "status": status,
+		}
+		if before.GetNamespace() != "" {
+			applied.SetNamespace(before.GetNamespace())
+		}
+	} else if ok && s.keepsStatus(obj, before) {
+		delete(applied.Object, "status")
+	}
+	return applied
 }
 
 // applyNew creates an object by applying it.

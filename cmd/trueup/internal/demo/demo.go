@@ -123,6 +123,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := d.chapters(ctx); err != nil {
 		return err
 	}
+	return d.finish(ctx, audience, sb, o)
+}
+
+// finish prints the summary. With --stay, it waits until the caller interrupts the demo.
+func (d *demo) finish(ctx, audience context.Context, sb *sandbox.Sandbox, o Options) error {
 	d.summary()
 	if err := d.controller.explain(nil); err != nil {
 		return err
