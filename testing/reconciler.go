@@ -48,8 +48,7 @@ type ReconcilerTestCase struct {
 	Realistic bool
 	// GivenObjects exist before the reconciler is called.
 	GivenObjects []client.Object
-	// APIGivenObjects exist for the APIReader, which sees none of the GivenObjects unless the case is Realistic or runs on
-	// a cluster.
+	// APIGivenObjects exist for the APIReader. It sees none of the GivenObjects unless Realistic or on a cluster.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are what the discovery client and the REST mapper know.
 	GivenAPIResources []*metav1.APIResourceList
