@@ -51,7 +51,7 @@ else
 	$(GO) test -run '^TestSchedules$$' ./operator
 	$(GO) test ./internal/convergence
 	$(GO) test -run '^TestConverge' ./examples/website/internal/controller ./examples/database/internal/controller
-	$(GO) test -run '^TestTheSameEachTime$$' ./converge
+	$(GO) test -run '^TestRunsAreDeterministic$$' ./converge
 	@echo "== 4 of 6: each command of docs/start.md, in a module outside of this repository"
 	$(GO) test -run '^TestStart$$' -timeout 20m ./docs -start
 	@echo "== 5 of 6: the control plane"
