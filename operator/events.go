@@ -29,8 +29,8 @@ func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	}
 }
 
-// ledgerPredicate returns a predicate that filters nothing. It passes the events of the resource's kind to the ledger. A
-// controller may also watch other kinds, and the predicate receives their events too.
+// ledgerPredicate returns a predicate that filters nothing. It passes the events of the resource's kind to the ledger.
+// A controller may also watch other kinds, and the predicate receives their events too.
 func (r *WithEdge[T]) ledgerPredicate(resourceType client.Object) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {

@@ -36,8 +36,8 @@ type caseRun struct {
 }
 
 // startCase skips the case, or calls t.Parallel if the options ask for it, and sets defaults. The context that it
-// returns has the time of the case and a logger that prints with the test, and ends with the test. The caller must defer
-// the end of the run.
+// returns has the time of the case and a logger that prints with the test, and ends with the test. The caller must
+// defer the end of the run.
 func startCase(
 	t *testing.T, skip bool, now *time.Time, metadata *map[string]any, differ *Differ, opts []RunOption,
 ) (context.Context, *caseRun) {

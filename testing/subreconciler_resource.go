@@ -85,8 +85,8 @@ func (m storedMetadata) complete(objs ...client.Object) {
 	}
 }
 
-// withoutFieldsSetBy returns the metadata without the uid and the generation that the object sets: a test that sets them
-// also compares them.
+// withoutFieldsSetBy returns the metadata without the uid and the generation that the object sets: a test that sets
+// them also compares them.
 func (m storedMetadata) withoutFieldsSetBy(obj client.Object) storedMetadata {
 	if obj.GetUID() != "" {
 		m.uid = ""
