@@ -31,9 +31,7 @@ type plan struct {
 	uncached map[schema.GroupVersionKind]bool
 	actors   []actorOf
 	faults   faultSet
-	// settles counts the steps that wait until the controller is idle.
-	settles int
-	seed    uint64
+	seed     uint64
 	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
 	// may use them.
 	read []schema.GroupVersionKind
@@ -151,15 +149,12 @@ func (c *scenarioCheck) steps() {
 		c.Steps = append(append([]Step{Settle()}, c.Steps...), Settle())
 	}
 	for i, step := range c.Steps {
-		if step.settle {
-			c.settles++
-		} else if step.do == nil && step.sleep <= 0 {
+		if !step.settle && step.do == nil && step.sleep <= 0 {
 			c.problem("Steps[%d] does nothing", i)
 		}
 	}
-	if c.settles == 0 || !c.Steps[len(c.Steps)-1].settle {
+	if !c.Steps[len(c.Steps)-1].settle { // without steps, some were added above
 		c.Steps = append(slices.Clip(c.Steps), Settle())
-		c.settles++
 	}
 }
 
