@@ -113,7 +113,14 @@ func processorTime() time.Duration {
 // inTest calls a function that needs a test from a benchmark.
 func inTest(b *testing.B, do func(t *testing.T)) {
 	all := func(string, string) (bool, error) { return true, nil }
-	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: do}}) {
+	called := false
+	once := func(t *testing.T) { // -count also repeats tests
+		if !called {
+			called = true
+			do(t)
+		}
+	}
+	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: once}}) {
 		b.Fail()
 	}
 }

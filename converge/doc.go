@@ -49,8 +49,8 @@
 // client that interferes.
 //
 // The process that is tested: process.go has its pending calls. start.go starts it, with manager.go and queue.go. Calls
-// pass from client.go to gateway.go, which injects faults and sends them. informer.go, cache.go and read.go are its
-// caches. watches.go forwards events to them.
+// pass from client.go, or from rest.go if they are HTTP requests, to gateway.go, which injects faults and sends them.
+// informer.go, cache.go and read.go are its caches. watches.go forwards events to them.
 //
 // The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go and
 // alike.go compare states. fault_table.go describes the faults, and hint.go finds the usual mistake. trace.go,

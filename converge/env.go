@@ -24,7 +24,9 @@ type Env struct {
 	Scheme *runtime.Scheme
 	// Recorder drops all events.
 	Recorder record.EventRecorder
-	// Manager is the manager of the process, with which Setup is called.
+	// Manager is the manager of the process, with which Setup is called. Clients of its GetConfig, for example clientsets
+	// and dynamic clients of client-go, send their requests to the API server of the scenario, with faults. Their watches
+	// and informers receive events at once, without faults.
 	Manager manager.Manager
 	// Cloud is a system outside of the cluster.
 	Cloud Cloud

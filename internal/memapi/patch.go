@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +58,10 @@ func (t *table) matchTarget(key client.ObjectKey, obj client.Object) error {
 
 // patched returns the content of an object after a patch.
 func (t *table) patched(r *record, kind types.PatchType, data []byte) (map[string]any, error) {
+	known := kind == types.JSONPatchType || kind == types.MergePatchType || kind == types.StrategicMergePatchType
+	if known && !json.Valid(data) {
+		return nil, apierrors.NewBadRequest("invalid JSON patch")
+	}
 	switch kind {
 	case types.JSONPatchType:
 		return t.jsonPatched(r, data)
@@ -84,7 +89,21 @@ func unsupportedPatch(t *table) error {
 	return err
 }
 
+// jsonPatchOp is an operation of a JSON patch.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	From  string `json:"from"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
 func (t *table) jsonPatched(r *record, data []byte) (map[string]any, error) {
+	if err := json.Unmarshal(data, &[]jsonPatchOp{}); err != nil {
+		// The message has the name of the type that a server decodes into.
+		return nil, apierrors.NewBadRequest(
+			"error decoding patch: " + strings.ReplaceAll(err.Error(), "memapi.jsonPatchOp", "handlers.jsonPatchOp"),
+		)
+	}
 	patch, err := jsonpatch.DecodePatch(data)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -105,10 +124,7 @@ func (t *table) jsonPatched(r *record, data []byte) (map[string]any, error) {
 func (t *table) mergePatched(r *record, data []byte) (map[string]any, error) {
 	patch, err := decodeContent(data)
 	if err != nil {
-		if json.Valid(data) {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
-		}
-		return nil, apierrors.NewBadRequest(jsonpatch.ErrBadJSONPatch.Error())
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	return merge(r.contents(t), patch), nil
 }

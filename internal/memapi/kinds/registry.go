@@ -57,7 +57,7 @@ func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResource
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	r.mapper = newMapper(r.kinds)
+	r.mapper = newMapper(r.Kinds())
 	return r, nil
 }
 
@@ -83,17 +83,19 @@ func (r *Registry) For(gvk schema.GroupVersionKind) (*Kind, bool) {
 	return k, ok
 }
 
+// Kinds returns all kinds, sorted by group, version and kind.
+func (r *Registry) Kinds() []*Kind {
+	return slices.SortedFunc(maps.Values(r.kinds), func(a, b *Kind) int { return strings.Compare(a.String(), b.String()) })
+}
+
 // Mapper returns a RESTMapper for all served kinds.
 func (r *Registry) Mapper() meta.RESTMapper {
 	return r.mapper
 }
 
-func newMapper(kinds map[schema.GroupVersionKind]*Kind) *meta.DefaultRESTMapper {
-	sorted := slices.SortedFunc(maps.Values(kinds), func(a, b *Kind) int {
-		return strings.Compare(a.String(), b.String())
-	})
+func newMapper(kinds []*Kind) *meta.DefaultRESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, k := range sorted {
+	for _, k := range kinds {
 		scope := meta.RESTScopeRoot
 		if k.Namespaced {
 			scope = meta.RESTScopeNamespace

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi/httpapi"
+)
+
+// GetConfig returns the configuration of clients that send HTTP requests. Their requests are calls of the process, with
+// the same faults as those of its APIReader and of its client.
+func (m *processManager) GetConfig() *rest.Config {
+	return &rest.Config{Host: "http://converge.invalid", QPS: -1, Transport: m.transport()}
+}
+
+// GetHTTPClient returns the HTTP client of GetConfig.
+func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Transport: m.transport()} }
+
+func (m *processManager) transport() *httpapi.Transport {
+	p := m.process
+	live := &processClient{Client: p.run.world.server.Client(byProcess), process: p, live: true}
+	return &httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.plan.registry}
+}
+
+// watchingClient is a client of a process that can also watch the API server.
+type watchingClient struct{ *processClient }
+
+var _ client.WithWatch = (*watchingClient)(nil)
+
+// Watch watches objects until the process ends. Events arrive at once, and there are no faults: informers of client-go
+// retry after a random time.
+func (c *watchingClient) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
+	gvk, err := c.kindOf(list)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		events watch.Interface
+		failed error
+	)
+	server := c.process.run.world.server.Client(byProcess)
+	err = c.process.submit(ctx, &call{
+		site:  site{act: "live watch", kind: gvk.Kind},
+		begin: func() { events, failed = server.Watch(ctx, list, opts...) },
+	})
+	if err = cmp.Or(err, failed); err != nil {
+		return nil, err
+	}
+	context.AfterFunc(c.process.ctx, events.Stop)
+	return events, nil
+}

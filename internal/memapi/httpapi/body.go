@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+func (r *request) resource() schema.GroupResource {
+	return schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Plural}
+}
+
+// decode returns the object in the body of a request. It has the name of the URL, and the namespace.
+func (r *request) decode() (*unstructured.Unstructured, error) {
+	content, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	if r.subresource == "" {
+		if gvk := obj.GroupVersionKind(); !gvk.Empty() && gvk != r.kind.GroupVersionKind {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf(
+				"%s in version %q cannot be handled as a %s: the path is that of %s", gvk.Kind, gvk.GroupVersion(), r.kind.Kind,
+				r.kind.GroupVersionKind,
+			))
+		}
+		obj.SetGroupVersionKind(r.kind.GroupVersionKind)
+	}
+	switch {
+	case obj.GetNamespace() == "":
+		obj.SetNamespace(r.namespace)
+	case r.kind.Namespaced && obj.GetNamespace() != r.namespace:
+		return nil, apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request",
+		)
+	}
+	switch {
+	case r.name == "":
+	case obj.GetName() == "":
+		obj.SetName(r.name)
+	case obj.GetName() != r.name:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), r.name,
+		))
+	}
+	return obj, nil
+}
+
+// body returns the body of a request as maps and lists.
+func (r *request) body() (map[string]any, error) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]any{}
+	if strings.Contains(r.Header.Get("Content-Type"), "protobuf") {
+		var typed runtime.Object
+		if typed, _, err = scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil); err == nil {
+			content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		}
+	} else {
+		err = json.Unmarshal(data, &content)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return content, nil
+}
+
+// deleteOptions returns the options of a delete, which are in its body or in its query.
+func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
+	options := &metav1.DeleteOptions{}
+	if r.ContentLength == 0 || r.Body == nil {
+		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&r.query, options, nil); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return options, nil
+	}
+	content, err := r.body()
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, options)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return options, nil
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// request is an HTTP request for a target.
+type request struct {
+	*http.Request
+	target
+
+	client client.WithWatch
+	query  url.Values
+}
+
+// perform performs a request, and returns the content of the response and its status code.
+func (t *Transport) perform(req *http.Request, target target) (content any, code int, err error) {
+	r := request{Request: req, target: target, client: t.Client, query: req.URL.Query()}
+	code = http.StatusOK
+	switch named := r.name != ""; {
+	case req.Method == http.MethodGet && named:
+		content, err = r.get()
+	case req.Method == http.MethodGet && r.query.Get("watch") == "true":
+		content, err = r.watch()
+	case req.Method == http.MethodGet:
+		content, err = r.list()
+	case req.Method == http.MethodPost && (!named || r.subresource != ""):
+		code = http.StatusCreated
+		content, err = r.create()
+	case req.Method == http.MethodPut && named:
+		content, err = r.update()
+	case req.Method == http.MethodPatch && named:
+		content, err = r.patch()
+	case req.Method == http.MethodDelete && r.subresource == "":
+		content, err = r.delete()
+	default:
+		err = apierrors.NewMethodNotSupported(r.resource(), strings.ToLower(req.Method))
+	}
+	return content, code, err
+}
+
+// asMetadata reports whether a request asks for PartialObjectMetadata.
+func (r *request) asMetadata() bool {
+	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+}
+
+func (r *request) get() (any, error) {
+	obj, key := r.object(), types.NamespacedName{Namespace: r.namespace, Name: r.name}
+	if r.subresource != "" {
+		sub := &unstructured.Unstructured{Object: map[string]any{}}
+		return sub, r.client.SubResource(r.subresource).Get(r.Context(), obj, sub)
+	}
+	if r.asMetadata() {
+		partial := &metav1.PartialObjectMetadata{}
+		partial.SetGroupVersionKind(r.kind.GroupVersionKind)
+		err := r.client.Get(r.Context(), key, partial)
+		partial.SetGroupVersionKind(partialKind)
+		return partial, err
+	}
+	return obj, r.client.Get(r.Context(), key, obj)
+}
+
+var (
+	partialKind     = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+	partialListKind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
+)
+
+func (r *request) list() (any, error) {
+	options, err := r.listOptions()
+	if err != nil {
+		return nil, err
+	}
+	list := r.newList()
+	err = r.client.List(r.Context(), list, options)
+	// Only items of custom kinds name their kind.
+	switch list := list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		list.SetGroupVersionKind(partialListKind)
+		for i := range list.Items {
+			list.Items[i].TypeMeta = metav1.TypeMeta{}
+		}
+	case *unstructured.UnstructuredList:
+		for i := range list.Items {
+			if !r.kind.Custom {
+				delete(list.Items[i].Object, "kind")
+				delete(list.Items[i].Object, "apiVersion")
+			}
+		}
+	}
+	return list, err
+}
+
+// newList returns a list of the kind, in the form that a request asks for.
+func (r *request) newList() client.ObjectList {
+	gvk := r.kind.GroupVersionKind
+	gvk.Kind += "List"
+	if r.asMetadata() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		return list
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	return list
+}
+
+func (r *request) listOptions() (*client.ListOptions, error) {
+	raw := &metav1.ListOptions{}
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&r.query, raw, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	options := &client.ListOptions{
+		Namespace: r.namespace, Limit: raw.Limit, Continue: raw.Continue, Raw: raw,
+	}
+	if raw.LabelSelector != "" {
+		selector, err := labels.Parse(raw.LabelSelector)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
+		}
+		options.LabelSelector = selector
+	}
+	if raw.FieldSelector != "" {
+		selector, err := fields.ParseSelector(raw.FieldSelector)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
+		}
+		options.FieldSelector = selector
+	}
+	return options, nil
+}
+
+func (r *request) create() (any, error) {
+	raw := &metav1.CreateOptions{}
+	if err := metav1.Convert_url_Values_To_v1_CreateOptions(&r.query, raw, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	body, err := r.decode()
+	if err != nil {
+		return nil, err
+	}
+	options := client.CreateOptions{DryRun: raw.DryRun, FieldManager: raw.FieldManager, Raw: raw}
+	if r.subresource != "" {
+		return body, r.client.SubResource(r.subresource).Create(
+			r.Context(), r.object(), body, &client.SubResourceCreateOptions{CreateOptions: options},
+		)
+	}
+	return body, r.client.Create(r.Context(), body, &options)
+}
+
+func (r *request) update() (any, error) {
+	raw := &metav1.UpdateOptions{}
+	if err := metav1.Convert_url_Values_To_v1_UpdateOptions(&r.query, raw, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	body, err := r.decode()
+	if err != nil {
+		return nil, err
+	}
+	options := client.UpdateOptions{DryRun: raw.DryRun, FieldManager: raw.FieldManager, Raw: raw}
+	if r.subresource != "" {
+		return body, r.client.SubResource(r.subresource).Update(
+			r.Context(), r.object(), &client.SubResourceUpdateOptions{UpdateOptions: options, SubResourceBody: body},
+		)
+	}
+	return body, r.client.Update(r.Context(), body, &options)
+}
+
+func (r *request) patch() (any, error) {
+	raw := &metav1.PatchOptions{}
+	if err := metav1.Convert_url_Values_To_v1_PatchOptions(&r.query, raw, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	obj, patch := r.object(), client.RawPatch(types.PatchType(kind), data)
+	options := client.PatchOptions{DryRun: raw.DryRun, Force: raw.Force, FieldManager: raw.FieldManager, Raw: raw}
+	if r.subresource != "" {
+		body := r.object()
+		return body, r.client.SubResource(r.subresource).Patch(
+			r.Context(), obj, patch, &client.SubResourcePatchOptions{PatchOptions: options, SubResourceBody: body},
+		)
+	}
+	return obj, r.client.Patch(r.Context(), obj, patch, &options)
+}
+
+func (r *request) delete() (any, error) {
+	raw, err := r.deleteOptions()
+	if err != nil {
+		return nil, err
+	}
+	options := client.DeleteOptions{
+		GracePeriodSeconds: raw.GracePeriodSeconds, Preconditions: raw.Preconditions,
+		PropagationPolicy: raw.PropagationPolicy, DryRun: raw.DryRun, Raw: raw,
+	}
+	if r.name != "" {
+		err = r.client.Delete(r.Context(), r.object(), &options)
+	} else {
+		var list *client.ListOptions
+		if list, err = r.listOptions(); err == nil {
+			err = r.client.DeleteAllOf(
+				r.Context(), r.object(), &client.DeleteAllOfOptions{ListOptions: *list, DeleteOptions: options},
+			)
+		}
+	}
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{Name: r.name, Group: r.kind.Group, Kind: r.kind.Plural},
+	}, err
+}
