@@ -38,14 +38,14 @@
 // # How the code is organized
 //
 // The scenario: scenario.go, step.go, actor.go, env.go, cloud.go and state.go have what users write, and plan.go
-// validates it.
+// and webhook.go validate it.
 //
 // The search: converge.go has Run, the flags and the saved schedules. explore.go chooses schedules, execute.go executes
 // one and the runs without faults, and shrink.go simplifies a failure.
 //
 // One run: run.go has its parts. loop.go decides what happens next. world.go has the API server, the external system
 // and the clock, scheduler.go what is due and whether the controller is idle, and injector.go where which fault occurs.
-// users.go and settle.go perform the steps, actors.go is other controllers, and others.go and others_idle.go are the
+// users.go and settle.go perform the steps, webhooks.go calls webhooks for all writes, actors.go is other controllers, and others.go and others_idle.go are the
 // client that interferes.
 //
 // The process that is tested: process.go has its pending calls. start.go starts it, with manager.go and queue.go. Calls
@@ -65,9 +65,9 @@
 // # What it does not cover
 //
 // Package variables survive crashes, and deferred functions run at a crash; their requests have no effect. Goroutines
-// of one reconcile run one at a time, in a fixed order. The only admission is the schema of custom resources. There are
-// no quotas, no permissions, no clock skew, and no external systems except [Cloud] and those that [Env.Call] stands
-// for. A reconciler must not wait for real time, for a lock that is held across a request, or for the network: a run
+// of one reconcile run one at a time, in a fixed order. The only admission is the schema of custom resources and the
+// webhooks of the manager. There are no quotas, no permissions, no clock skew, and no external systems except [Cloud]
+// and those that [Env.Call] stands for. A reconciler must not wait for real time, for a lock that is held across a request, or for the network: a run
 // happens in a bubble of testing/synctest, and a warning is printed if it gets stuck.
 //
 // # Flags

@@ -51,6 +51,9 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 		return report
 	}
 	x.cert.LeftOut = append(x.cert.LeftOut, p.reference.mustSettle...)
+	for _, path := range p.uncalled {
+		x.cert.LeftOut = append(x.cert.LeftOut, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
+	}
 	x.cert.Reconciles = reference.reconciles
 	x.cert.Idle = reference.noOps
 	options.limit(p.length(&reference))

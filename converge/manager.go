@@ -23,6 +23,8 @@ type processManager struct {
 	cache   *processCache
 	// problems are the errors of runnables.
 	problems []error
+	// webhooks is the webhook server, once it was asked for.
+	webhooks *webhookServer
 	// busy reports whether runnables other than controllers were added.
 	busy bool
 	// controllers are the controllers by name.
@@ -112,6 +114,7 @@ func (r *run) startManager(m *processManager) {
 		r.violate(scenarioFailure("Setup: " + err.Error()))
 		return
 	}
+	r.startWebhooks(m)
 	m.cache.started = true
 	for _, runnable := range m.Runnables() {
 		go func() {

@@ -29,6 +29,7 @@ type plan struct {
 	owns     []schema.GroupVersionKind
 	watches  []watchOf
 	uncached map[schema.GroupVersionKind]bool
+	webhooks []webhook
 	actors   []actorOf
 	faults   faultSet
 	seed     uint64
@@ -37,6 +38,8 @@ type plan struct {
 	read []schema.GroupVersionKind
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
+	// uncalled are the paths of webhooks that no configuration names.
+	uncalled []string
 	// reference is the run without faults, or nil before it.
 	reference *reference
 }
@@ -65,6 +68,7 @@ func newPlan(s Scenario) (*plan, error) {
 	c.world()
 	c.faults()
 	c.oracles()
+	c.admission()
 	crds := c.definitions()
 	p := c.plan
 	if p.MaxReconciles <= 0 {

@@ -39,6 +39,11 @@ type process struct {
 	queue queue
 	// manager is set for scenarios with Setup.
 	manager *processManager
+	// webhooks are called for writes of all clients.
+	webhooks []webhook
+	// admitting is set while a write waits for a webhook. Only calls of the webhook, and calls that belong to no reconcile,
+	// are served meanwhile.
+	admitting bool
 	// guard records what is written, with [Gate].
 	guard *guard.Cluster
 
@@ -125,7 +130,21 @@ func (p *process) next() *call {
 			return strings.Compare(point{site: a.site}.String(), point{site: b.site}.String())
 		})
 	}
+	if p.admitting {
+		return p.nextOfWebhook()
+	}
 	at := max(slices.IndexFunc(p.pending, func(c *call) bool { return !p.isActive(c.behind) }), 0)
+	c := p.pending[at]
+	p.pending = slices.Delete(p.pending, at, at+1)
+	return c
+}
+
+// nextOfWebhook returns a waiting call while a write waits for a webhook.
+func (p *process) nextOfWebhook() *call {
+	at := slices.IndexFunc(p.pending, func(c *call) bool { return c.who == webhookCaller || c.who == whoElse })
+	if at < 0 {
+		return nil
+	}
 	c := p.pending[at]
 	p.pending = slices.Delete(p.pending, at, at+1)
 	return c
@@ -236,12 +255,15 @@ type activity struct {
 
 type activityKey struct{}
 
+// whoElse is the name of calls that belong to no reconcile.
+const whoElse = "process"
+
 // whoIn returns the name of the reconcile that makes a call.
 func whoIn(ctx context.Context) string {
 	if a, ok := ctx.Value(activityKey{}).(*activity); ok {
 		return a.name
 	}
-	return "process"
+	return whoElse
 }
 
 // reconcile performs a reconcile, in a goroutine of its own or in one of a controller. It panics again after a panic if

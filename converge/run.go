@@ -68,7 +68,8 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	if p.Reset != nil {
 		p.Reset()
 	}
-	r := &run{plan: p, schedule: s, ctx: context.Background(), world: newWorld(p, v.seed)}
+	r := &run{plan: p, schedule: s, ctx: context.Background()}
+	r.world = newWorld(p, v.seed, &webhooks{r})
 	r.trace = trace{timeline: log}
 	log.observe(&r.world)
 	r.verdict = verdict{off: p.Off, trace: &r.trace}

@@ -41,6 +41,11 @@ type Scenario struct {
 	// CRDs are the definitions of custom kinds: their schema, defaults and validation. A custom kind without a definition
 	// accepts all content, is namespaced, and has a status subresource if its Go type has a Status.
 	CRDs []client.Object
+	// Webhooks are MutatingWebhookConfigurations and ValidatingWebhookConfigurations: which writes the webhooks decide
+	// about that New or Setup register with the manager. Without one, a webhook at a path of controller-runtime's builders
+	// decides about creates and updates of its kind. Match conditions are not supported. Webhooks are available from the
+	// end of the first set-up on, so that Given is not subject to them, and no faults are injected into their requests.
+	Webhooks []client.Object
 	// Uncached are kinds that env.Client reads from the API server, as a manager's client does with the kinds in
 	// client.CacheOptions.DisableFor.
 	Uncached []client.Object

@@ -70,6 +70,7 @@ func (r *run) startReconciler(m *processManager) {
 		r.violate(scenarioFailure("New returned nil"))
 		return
 	}
+	r.startWebhooks(m)
 	p.watch(r.plan.primary, func(obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	})

@@ -45,8 +45,8 @@ type world struct {
 	forwarded int64
 }
 
-func newWorld(p *plan, seed uint64) world {
-	server := memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Seed: seed})
+func newWorld(p *plan, seed uint64, admission memapi.Admission) world {
+	server := memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Admission: admission, Seed: seed})
 	return world{
 		plan: p, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
 		acting: byUser, own: map[types.UID]bool{},

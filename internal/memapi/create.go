@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,10 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if err := s.admitToNamespace(t, obj); err != nil {
 		return nil, err
 	}
+	obj, err := s.mutate(admissionv1.Create, t, obj, nil, req)
+	if err != nil {
+		return nil, err
+	}
 	obj, taken := s.named(t, obj)
 	key := client.ObjectKeyFromObject(obj)
 	obj.SetUID(s.newUID(t, key))
@@ -60,12 +65,17 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if req.dryRun {
 		t.kind.ShowDryRun(obj, sent, nil)
 	}
-	if err := t.validateCreate(obj); err != nil {
+	if err = t.validateCreate(obj); err == nil {
+		err = s.validate(admissionv1.Create, t, obj, nil, req)
+	}
+	if err != nil {
 		return nil, err
 	}
+	if taken == nil {
+		taken = t.objects[key] // admission may have created it
+	}
 	req.status = !t.kind.Status && t.hasStatus(obj, req)
-	obj, err := t.fit(obj)
-	if err != nil {
+	if obj, err = t.fit(obj); err != nil {
 		return nil, err
 	}
 	if !req.dryRun {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -24,6 +25,13 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	}
 	r := t.objects[key]
 	if r == nil {
+		return t.notFound(key.Name)
+	}
+	req := request{dryRun: len(opts.DryRun) > 0}
+	if err := s.validate(admissionv1.Delete, t, nil, r, req); err != nil {
+		return err
+	}
+	if r = t.objects[key]; r == nil { // admission may have deleted it
 		return t.notFound(key.Name)
 	}
 	if isNamespace(t) {
@@ -45,18 +53,17 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	if !graceful && len(finalizers) > 0 {
 		markDeleting(obj, s.now())
 	}
-	dryRun := len(opts.DryRun) > 0
 	// a graceful deletion with a grace period of zero is stored before the object is removed
-	if (graceful || len(finalizers) > 0) && !dryRun && (r.loose || !sameDeletion(obj, r.object)) {
+	if (graceful || len(finalizers) > 0) && !req.dryRun && (r.loose || !sameDeletion(obj, r.object)) {
 		r = s.put(t, key, obj, r.request())
 	}
 	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 &&
-		len(finalizers) == 0 && !graceful && !dryRun {
+		len(finalizers) == 0 && !graceful && !req.dryRun {
 		// at this point, a real server no longer has the version from before it decided not to wait for the garbage
 		// collector
 		return t.failedPrecondition(key, "ResourceVersion", "", r.object.GetResourceVersion(), false)
 	}
-	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || dryRun {
+	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || req.dryRun {
 		return nil
 	}
 	s.remove(t, r)

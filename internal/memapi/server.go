@@ -23,6 +23,8 @@ type Options struct {
 	Registry *kinds.Registry
 	// Applier implements server-side apply and tracks managed fields. Without one, apply requests fail.
 	Applier Applier
+	// Admission decides about writes after the built-in rules for namespaces. None by default.
+	Admission Admission
 	// Seed determines generated names and UIDs. Servers with the same seed generate the same ones for the same objects.
 	Seed uint64
 	// Now is the clock. The default is time.Now.
@@ -43,10 +45,11 @@ type Applier interface {
 
 // Server is a Kubernetes API server in memory. Its methods, and those of its clients, must not be called concurrently.
 type Server struct {
-	registry *kinds.Registry
-	applier  Applier
-	seed     uint64
-	now      func() time.Time
+	registry  *kinds.Registry
+	applier   Applier
+	admission Admission
+	seed      uint64
+	now       func() time.Time
 
 	version   int64
 	compacted int64 // history before this version is not served
@@ -65,7 +68,7 @@ type Server struct {
 // events.
 func New(opts Options) *Server {
 	s := &Server{
-		registry: opts.Registry, applier: opts.Applier, seed: opts.Seed, now: opts.Now,
+		registry: opts.Registry, applier: opts.Applier, admission: opts.Admission, seed: opts.Seed, now: opts.Now,
 		version: 1, history: make([]Event, 0, 32), tables: make(map[schema.GroupVersionKind]*table, 8),
 		types: make(map[reflect.Type]*table, 16),
 	}

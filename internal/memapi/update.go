@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +30,7 @@ func (s *Server) update(
 	if uid != "" && uid != r.uid {
 		return nil, t.otherUID(key, uid, r.uid, req.dryRun)
 	}
-	before := r
+	before, original := r, req
 	if req.managed {
 		var err error
 		if r, err = s.withManagedFields(t, r); err != nil {
@@ -38,6 +39,9 @@ func (s *Server) update(
 	}
 	obj, err := change(r)
 	if err != nil {
+		return nil, err
+	}
+	if obj, err = s.mutate(admissionv1.Update, t, obj, r, req); err != nil {
 		return nil, err
 	}
 	if req.applied {
@@ -59,6 +63,18 @@ func (s *Server) update(
 	if err := t.prepareUpdate(obj, old, req); err != nil {
 		return nil, err
 	}
+	if err := s.validate(admissionv1.Update, t, obj, r, req); err != nil {
+		return nil, err
+	}
+	if t.objects[key] != before { // admission has written it
+		return s.update(t, key, uid, original, change)
+	}
+	return s.store(t, before, r, obj, req)
+}
+
+// store stores an object that was prepared in place of a record. The record before is the stored one, which lacks the
+// managed fields of r if these were reconstructed.
+func (s *Server) store(t *table, before, r *record, obj client.Object, req request) (_ *record, err error) {
 	req.status = t.hasStatusAfter(r, obj, req)
 	if obj, err = t.fit(obj); err != nil {
 		return nil, err
@@ -88,7 +104,7 @@ func (s *Server) update(
 			return r, err
 		}
 	}
-	return s.put(t, key, obj, req), nil
+	return s.put(t, r.key, obj, req), nil
 }
 
 // hasStatusAfter reports whether an object has a status after a request has changed it to obj.

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/internal/memapi"
+)
+
+// webhooks calls the webhooks of the process for writes of all clients. There are none before the set-up of the first
+// process has ended. A webhook may make calls, into which no faults are injected.
+type webhooks struct{ run *run }
+
+var _ memapi.Admission = (*webhooks)(nil)
+
+// webhookCaller is the name of the webhooks in calls.
+const webhookCaller = "webhook"
+
+// Handles reports whether a webhook is registered for a write.
+func (w *webhooks) Handles(r memapi.AdmissionRequest) bool {
+	p := w.run.process
+	if p == nil || p.dead.Load() {
+		return false
+	}
+	for i := range p.webhooks {
+		if p.webhooks[i].matches(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mutate calls the mutating webhooks, one after the other.
+func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
+	if r.Operation == admissionv1.Delete {
+		return nil, nil
+	}
+	var mutated []byte
+	for _, hook := range w.run.process.webhooks {
+		if !hook.mutating || !hook.matches(r) {
+			continue
+		}
+		data, err := w.call(hook, r)
+		if err != nil {
+			return nil, err
+		}
+		if len(data) == 0 {
+			continue
+		}
+		patch, err := jsonpatch.DecodePatch(data)
+		if err == nil {
+			mutated, err = patch.Apply(r.Object)
+		}
+		if err != nil {
+			return nil, hook.failed(err)
+		}
+		r.Object = mutated
+	}
+	return mutated, nil
+}
+
+// Validate calls the validating webhooks. The first error refuses the write.
+func (w *webhooks) Validate(r memapi.AdmissionRequest) error {
+	for _, hook := range w.run.process.webhooks {
+		if hook.mutating || !hook.matches(r) {
+			continue
+		}
+		if _, err := w.call(hook, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call sends a request to a webhook, and returns its patch.
+func (w *webhooks) call(hook webhook, request memapi.AdmissionRequest) ([]byte, error) {
+	if !hook.selects(request, w.run.world.server) {
+		return nil, nil
+	}
+	response, err := w.send(hook, request)
+	switch {
+	case err != nil && hook.ignoresFailures:
+		return nil, nil
+	case err != nil:
+		return nil, hook.failed(err)
+	case !response.Allowed:
+		return nil, hook.denied(response.Result)
+	}
+	return response.Patch, nil
+}
+
+// send sends a request to a webhook, in a goroutine of its own, and serves the calls of the webhook meanwhile.
+func (w *webhooks) send(hook webhook, request memapi.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	body, err := json.Marshal(reviewOf(request))
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.WithValue(w.run.process.ctx, activityKey{}, &activity{name: webhookCaller})
+	httpRequest, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	httpRequest.Header.Set("Content-Type", "application/json")
+	buffer := &responseBuffer{header: http.Header{}}
+	w.serveUntilReturned(func() { hook.handler.ServeHTTP(buffer, httpRequest) })
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(buffer.body.Bytes(), &review); err != nil || review.Response == nil {
+		return nil, fmt.Errorf("invalid response: %s", buffer.body.String())
+	}
+	return review.Response, nil
+}
+
+// serveUntilReturned runs a webhook while a write waits for it.
+func (w *webhooks) serveUntilReturned(run func()) {
+	r := w.run
+	p, acting, serving, off := r.process, r.world.acting, r.gateway.serving, r.faults.off
+	p.admitting, r.faults.off = true, true
+	defer func() {
+		p.admitting, r.world.acting, r.gateway.serving, r.faults.off = false, acting, serving, off
+	}()
+	done := make(chan struct{})
+	go func() {
+		defer r.wake()
+		defer close(done)
+		run()
+	}()
+	r.serveUntil(done)
+}
+
+// responseBuffer keeps a response.
+type responseBuffer struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+var _ http.ResponseWriter = (*responseBuffer)(nil)
+
+// Header implements [http.ResponseWriter].
+func (b *responseBuffer) Header() http.Header { return b.header }
+
+// WriteHeader implements [http.ResponseWriter]. Webhooks always respond with status 200.
+func (b *responseBuffer) WriteHeader(int) {}
+
+// Write implements [io.Writer].
+func (b *responseBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
+
+var _ io.Writer = (*responseBuffer)(nil)
+
+// reviewOf returns the request that is sent to a webhook.
+func reviewOf(r memapi.AdmissionRequest) *admissionv1.AdmissionReview {
+	gvk := r.Kind.GroupVersionKind
+	kind := metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+	resource := metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: r.Kind.Plural}
+	return &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: types.UID("converge"), Kind: kind, RequestKind: &kind, Resource: resource, RequestResource: &resource,
+			SubResource: r.Subresource, RequestSubResource: r.Subresource, Name: r.Key.Name, Namespace: r.Key.Namespace,
+			Operation: r.Operation, UserInfo: authenticationv1.UserInfo{Username: "converge"}, DryRun: &r.DryRun,
+			Object: runtime.RawExtension{Raw: r.Object}, OldObject: runtime.RawExtension{Raw: r.OldObject},
+		},
+	}
+}
