@@ -22,6 +22,8 @@ type actors struct {
 	list []*actorState
 	// slow defers all actions until everything else is idle, and reverse performs them in the opposite order.
 	slow, reverse bool
+	// lateGarbage defers the garbage collector.
+	lateGarbage bool
 	// pendingGarbage is set if the garbage collector may have work, and deferredGarbage names what it collects when
 	// everything else is idle.
 	pendingGarbage  bool
@@ -149,10 +151,7 @@ func (a *actors) collect(deferred bool) bool {
 		if a.deferredGarbage[name] && !deferred {
 			continue
 		}
-		if _, known := a.deferredGarbage[name]; !known && !deferred &&
-			r.faults.at(site{"collect", garbage.Kind.Kind, r.world.keyFor(garbage.Kind, garbage.Key)}, setOf(FaultLate)) ==
-				FaultLate {
-			r.trace.fault("gc", "delays "+name, FaultLate)
+		if _, known := a.deferredGarbage[name]; !known && !deferred && a.delaysGarbage(garbage, name) {
 			if a.deferredGarbage == nil {
 				a.deferredGarbage = map[string]bool{}
 			}
@@ -175,4 +174,15 @@ func (a *actors) collect(deferred bool) bool {
 	}
 	a.pendingGarbage = false
 	return false
+}
+
+// delaysGarbage reports whether an action of the garbage collector is delayed.
+func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
+	r := a.run
+	at := site{"collect", garbage.Kind.Kind, r.world.keyFor(garbage.Kind, garbage.Key)}
+	if r.faults.at(at, setOf(FaultLate)) == FaultLate {
+		r.trace.fault("gc", "delays "+name, FaultLate)
+		return true
+	}
+	return a.lateGarbage
 }

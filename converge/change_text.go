@@ -26,7 +26,7 @@ func (w *world) changeOf(c *call) string {
 			if before[path] == after[path] {
 				continue
 			}
-			value := after[path]
+			value := after[path].value
 			if e.Kind.Kind == "Secret" && strings.HasPrefix(path, "data") {
 				value = "…" // logs must not contain secrets
 			}

@@ -259,7 +259,7 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 
 // failure runs the schedule of a file, and returns its failure, if it has one.
 func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
-	o := p.execute(t, s, p.usual(), nil)
+	o := p.try(t, s, nil)
 	if o.injected < len(s) && len(o.violations) == 0 {
 		t.Logf(
 			"%s: only %d of %d faults were injected: the scenario or the reconciler has changed, and the file is outdated", file,
@@ -294,7 +294,7 @@ func replay(t *testing.T, s Scenario, encoded string) {
 	}
 	f := &Failure{schedule: decoded}
 	log := &timeline{}
-	o := p.execute(t, decoded, p.usual(), log)
+	o := p.try(t, decoded, log)
 	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
 	fmt.Print(f.full()) // also without -v
 	if o.injected < len(decoded) {

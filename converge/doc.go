@@ -41,7 +41,7 @@
 // and webhook.go validate it.
 //
 // The search: converge.go has Run, the flags and the saved schedules. explore.go chooses schedules, execute.go executes
-// one and the runs without faults, and shrink.go simplifies a failure.
+// one, reference.go has the runs without faults, and shrink.go simplifies a failure.
 //
 // One run: run.go has its parts. loop.go decides what happens next. world.go has the API server, the external system
 // and the clock, scheduler.go what is due and whether the controller is idle, and injector.go where which fault occurs.
@@ -52,9 +52,9 @@
 // pass from client.go, or from rest.go if they are HTTP requests, to gateway.go, which injects faults and sends them.
 // informer.go, cache.go and read.go are its caches. watches.go forwards events to them.
 //
-// The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go and
-// alike.go compare states. fault_table.go describes the faults, and hint.go finds the usual mistake. trace.go,
-// timeline.go, report.go and html*.go show what happened.
+// The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go,
+// flatten.go and alike.go compare states. fault_table.go describes the faults, and hint.go finds the usual mistake.
+// trace.go, timeline.go, report.go and html*.go show what happened.
 //
 // # What it proves
 //

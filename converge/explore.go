@@ -42,15 +42,16 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	report := &Report{}
 	defer func() {
 		x.cert.Elapsed, x.cert.failed = time.Since(x.begin), report.Failure != nil
+		if x.cert.LeftOut = p.leftOut(); p.reference != nil {
+			x.cert.LeftOut = append(x.cert.LeftOut, p.reference.mustSettle...)
+		}
 		report.Certificate = x.cert
 	}()
-	x.cert.LeftOut = p.leftOut()
 	reference, ok := p.refer(t)
 	if !ok {
 		report.Failure = &Failure{Violation: reference.violations[0], schedule: schedule{}}
 		return report
 	}
-	x.cert.LeftOut = append(x.cert.LeftOut, p.reference.mustSettle...)
 	for _, path := range p.uncalled {
 		x.cert.LeftOut = append(x.cert.LeftOut, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
 	}
@@ -77,7 +78,7 @@ func (p *plan) length(reference *outcome) int {
 
 // try executes a schedule, and returns its outcome and its failure.
 func (x *exploration) try(s schedule) (outcome, *Failure) {
-	o := x.plan.execute(x.t, s, x.plan.usual(), nil)
+	o := x.plan.try(x.t, s, nil)
 	x.cert.Schedules++
 	x.progress()
 	for _, advice := range o.advices {

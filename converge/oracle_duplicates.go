@@ -35,6 +35,17 @@ func newLedger() ledger {
 	return ledger{map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}}
 }
 
+// raise sets each number to at least that of another run.
+func (l *ledger) raise(other ledger) {
+	for _, pair := range [][2]map[thing]int{
+		{l.created, other.created}, {l.deleted, other.deleted}, {l.most, other.most},
+	} {
+		for t, n := range pair[1] {
+			pair[0][t] = max(pair[0][t], n)
+		}
+	}
+}
+
 // changed counts a creation or deletion.
 func (o *duplicatesOracle) changed(e memapi.Event) {
 	t := thingOf(e.Kind, e.Object)
@@ -111,11 +122,9 @@ func (o *duplicatesOracle) check(skipped []int) {
 		for _, t := range slices.SortedFunc(maps.Keys(counts), func(a, b thing) int {
 			return strings.Compare(a.String(), b.String())
 		}) {
-			expected := c.counts(&o.plan.reference.ledger)[t]
-			for _, step := range skipped {
-				if quick := o.plan.reference.quick[step]; quick != nil {
-					expected += c.counts(&quick.ledger)[t] // users skipped a Settle: allow both references
-				}
+			expected := 0
+			for _, b := range o.plan.reference.baselines(skipped) {
+				expected += c.counts(&b.ledger)[t] // users skipped a Settle: allow both
 			}
 			if n := counts[t]; n > expected+o.explained[t] && (expected > 0 || o.plan.Desired == nil) {
 				o.violate(Violation{

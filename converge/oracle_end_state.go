@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,17 +26,30 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 	if o.plan.recordsReference() {
 		return
 	}
-	found := o.plan.differences(o.plan.reference.at(o.trace.step), s, o.plan.reference.masked)
-	for _, step := range skipped {
+	reference := o.plan.reference
+	var found []difference
+	for i, b := range reference.baselines(skipped) {
 		// A change of the users that was replaced before it was handled need not have an effect.
-		if quick := o.plan.reference.quick[step]; quick != nil {
-			found = inBoth(found, o.plan.differences(quick.at(o.trace.step), s, o.plan.reference.masked))
+		if others := o.plan.differences(b.at(o.trace.step), s, reference.masked); i == 0 {
+			found = others
+		} else {
+			found = inBoth(found, others)
 		}
 	}
 	if len(found) == 0 {
 		return
 	}
 	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
+	if stable := slices.DeleteFunc(slices.Clone(found), func(d difference) bool {
+		return o.unstable(d) != ""
+	}); len(stable) > 0 {
+		found = stable
+	} else {
+		o.violate(scenarioFailure(
+			o.unstable(found[0]) + ": if it depends on time or chance which objects exist, Scenario.Desired is required",
+		))
+		return
+	}
 	first := found[0]
 	v := Violation{
 		Oracle: OracleEndState, Cause: first.cause, About: first.name, Message: first.lines[0], Details: first.lines[1:],
@@ -50,6 +64,16 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 		v.Oracle, v.Cause = OracleDuplicates, CauseDuplicate
 	}
 	o.violate(v)
+}
+
+// unstable returns why an object cannot be compared that is missing or should not exist, or "": the runs without faults
+// differ in which objects of its kind exist.
+func (o *endStateOracle) unstable(d difference) string {
+	if d.cause == CauseDifferent {
+		return ""
+	}
+	kind, _, _ := strings.Cut(d.name, " ")
+	return o.plan.reference.unstable[kind]
 }
 
 // desired returns the error of Scenario.Desired, or why it could not read the state.

@@ -54,12 +54,14 @@ type variation struct {
 	delay time.Duration
 	// versions is the number of resource versions that were used before.
 	versions int
-	// skip is the number of a step that users do not perform, from 1 on.
-	skip int
+	// skip are the indexes of the Settles that users do not wait for.
+	skip []int
 	// twice reconciles all objects again twice at each Settle, instead of once.
 	twice bool
 	// slow delays actors until everything else is idle, and reverse lets them act in the opposite order.
 	slow, reverse bool
+	// lateGarbage delays the garbage collector until everything else is idle.
+	lateGarbage bool
 }
 
 // newRun starts a run: the API server has the given objects, and the process has started.
@@ -80,7 +82,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	)
 	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r}
 	r.users = users{run: r, skip: v.skip, unsettled: map[types.NamespacedName]int{}}
-	r.actors = actors{run: r, slow: v.slow, reverse: v.reverse}
+	r.actors = actors{run: r, slow: v.slow, reverse: v.reverse, lateGarbage: v.lateGarbage}
 	for _, actor := range p.actors {
 		r.actors.list = append(r.actors.list, &actorState{actorOf: actor, client: r.world.server.Client(actor.Name)})
 	}
@@ -146,7 +148,7 @@ func (r *run) execute() {
 	r.users.perform()
 	if !r.failed() {
 		r.oracles.ended(
-			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.plan.recordsReference() && r.users.skip == 0,
+			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.plan.recordsReference() && len(r.users.skip) == 0,
 		)
 	}
 }

@@ -75,7 +75,7 @@ type Scenario struct {
 	Without map[Fault]string
 	// With enables faults that are disabled by default.
 	With []Fault
-	// Strict makes advice, and writes without an effect, fail.
+	// Strict makes advice fail.
 	Strict bool
 	// MaxReconciles limits the reconciles of a Settle without faults. The default is 200.
 	MaxReconciles int
@@ -114,6 +114,7 @@ type Mask struct {
 	// Object has the kind of the field. The default is all kinds.
 	Object client.Object
 	// Field is a path, for example "status.lastSyncTime" or "metadata.annotations[example.com/nonce]". A path through a
-	// list applies to all its items.
+	// list applies to all its items, for example "status.conditions.message", or to the one that it names as messages do,
+	// for example "status.conditions[type=Ready].message".
 	Field string
 }

@@ -10,7 +10,7 @@ import (
 // shrink finds the fewest and simplest faults that cause the same violation.
 func (p *plan) shrink(t *testing.T, f *Failure) {
 	fails := func(s schedule) bool {
-		o := p.execute(t, s, p.usual(), nil)
+		o := p.try(t, s, nil)
 		f.Shrinks++
 		v, ok := o.violation()
 		if !ok || v.Oracle != f.Violation.Oracle || v.About != f.Violation.About {
@@ -60,7 +60,7 @@ func simplify(f *Failure, fails func(schedule) bool) {
 // record runs the schedule of a failure again, for its timeline.
 func (p *plan) record(t *testing.T, f *Failure) {
 	log := &timeline{}
-	o := p.execute(t, f.schedule, p.usual(), log)
+	o := p.try(t, f.schedule, log)
 	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
 	if v, ok := o.violation(); ok {
 		f.Violation = v

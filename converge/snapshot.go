@@ -3,13 +3,12 @@
 package converge
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,8 +32,15 @@ type flatObject struct {
 	extra bool
 }
 
-// fields are the values of an object by path.
-type fields map[string]string
+// fields are the fields of an object by path.
+type fields map[string]field
+
+// field is a field of an object.
+type field struct {
+	value string
+	// mask is the path for masks: all items of a list have the same one.
+	mask string
+}
 
 func (w *world) snapshot() *snapshot {
 	s := &snapshot{cloud: maps.Clone(w.cloud.values)}
@@ -106,44 +112,41 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 
 func differentFields(name string, want, got fields, masked map[string]bool) []string {
 	var lines []string
-	paths := map[string]bool{}
-	for path := range want {
-		paths[path] = true
-	}
-	for path := range got {
-		paths[path] = true
-	}
-	for _, path := range sortedKeys(paths) {
+	for _, path := range different(want, got) {
 		w, wanted := want[path]
 		g, there := got[path]
-		if w == g && wanted == there || masked[maskKey(name, path)] {
-			continue
-		}
 		switch {
+		case masked[maskKey(name, w, g)]:
 		case !there:
-			lines = append(lines, fmt.Sprintf("%s: %s is missing, want %s", name, path, w))
+			lines = append(lines, fmt.Sprintf("%s: %s is missing, want %s", name, path, w.value))
 		case !wanted:
-			lines = append(lines, fmt.Sprintf("%s: %s should not be set, got %s", name, path, g))
+			lines = append(lines, fmt.Sprintf("%s: %s should not be set, got %s", name, path, g.value))
 		default:
-			lines = append(lines, fmt.Sprintf("%s: %s is %s, want %s", name, path, g, w))
+			lines = append(lines, fmt.Sprintf("%s: %s is %s, want %s", name, path, g.value, w.value))
 		}
 	}
 	return lines
 }
 
-// maskKey returns the key of a field for masks. All items of a list have the same key.
-func maskKey(name, path string) string {
-	var b strings.Builder
-	for rest := path; ; {
-		before, after, ok := strings.Cut(rest, "[#")
-		b.WriteString(before)
-		if !ok {
-			break
+// different returns the paths of the fields that differ, sorted.
+func different(a, b fields) []string {
+	var paths []string
+	for path, f := range a {
+		if g, ok := b[path]; !ok || f.value != g.value {
+			paths = append(paths, path)
 		}
-		_, rest, _ = strings.Cut(after, "]")
 	}
-	return name + ":" + b.String()
+	for path := range b {
+		if _, ok := a[path]; !ok {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
+
+// maskKey returns the key for masks of a field of which one state may lack.
+func maskKey(name string, f, g field) string { return name + ":" + cmp.Or(f.mask, g.mask) }
 
 // flatten lists the fields of a state by object, without what differs in each run: versions, UIDs, times, and names
 // that the API server has generated.
@@ -182,17 +185,17 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 		}
 	}
 	for _, key := range sortedKeys(s.cloud) {
-		s.flat["cloud "+key] = &flatObject{fields: fields{"value": replace.Replace(s.cloud[key])}}
+		s.flat["cloud "+key] = &flatObject{fields: fields{"value": {replace.Replace(s.cloud[key]), "value"}}}
 	}
 	return s.flat
 }
 
 func (f fields) String() string {
-	encoded, err := json.Marshal(f) // sorts
-	if err != nil {
-		return err.Error()
+	var b strings.Builder
+	for _, path := range sortedKeys(f) {
+		b.WriteString(path + ": " + f[path].value + "\n")
 	}
-	return string(encoded)
+	return b.String()
 }
 
 // namer replaces what has another name in each run.
@@ -212,16 +215,14 @@ func (n *namer) replacer() *strings.Replacer { return strings.NewReplacer(n.pair
 func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace *strings.Replacer) fields {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		return fields{"": err.Error()}
+		return fields{"": {value: err.Error()}}
 	}
-	f := fields{}
-	for field, value := range content {
-		switch field {
-		case "apiVersion", "kind":
-		case "metadata":
-			f.addMetadata(obj, replace)
-		default:
-			f.add(field, value, replace)
+	f := flattener{fields{}, replace, p.conditionsAreMap(kind)}
+	f.addMetadata(obj)
+	root := p.applier.TypeOf(kind)
+	for key, value := range content {
+		if key != "apiVersion" && key != "kind" && key != "metadata" {
+			f.add(fieldPath{}.field(key), value, root.Field(key))
 		}
 	}
 	for _, mask := range p.Masks {
@@ -230,28 +231,33 @@ func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace
 				continue
 			}
 		}
-		for path := range f {
-			if _, plain, _ := strings.Cut(maskKey("", path), ":"); plain == mask.Field ||
-				strings.HasPrefix(plain, mask.Field+".") || strings.HasPrefix(plain, mask.Field+"[") {
-				delete(f, path)
+		for path, field := range f.fields {
+			if within(path, mask.Field) || within(field.mask, mask.Field) {
+				delete(f.fields, path)
 			}
 		}
 	}
-	return f
+	return f.fields
+}
+
+// within reports whether a field is another one or a part of it.
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // addMetadata adds the metadata that users and controllers set.
-func (f fields) addMetadata(obj client.Object, replace *strings.Replacer) {
+func (f flattener) addMetadata(obj client.Object) {
 	for key, value := range obj.GetLabels() {
-		f["metadata.labels["+key+"]"] = strconv.Quote(replace.Replace(value))
+		f.set("metadata.labels["+key+"]", strconv.Quote(f.replace.Replace(value)))
 	}
 	for key, value := range obj.GetAnnotations() {
 		if key != touched {
-			f["metadata.annotations["+key+"]"] = scalar(value, replace)
+			f.set("metadata.annotations["+key+"]", f.scalar(value))
 		}
 	}
 	for _, finalizer := range obj.GetFinalizers() {
-		f["metadata.finalizers["+finalizer+"]"] = "is set"
+		f.set("metadata.finalizers["+finalizer+"]", "is set")
 	}
 	for _, owner := range obj.GetOwnerReferences() {
 		kind := "an owner"
@@ -259,80 +265,30 @@ func (f fields) addMetadata(obj client.Object, replace *strings.Replacer) {
 			kind = "the controller"
 		}
 		// The UID of an owner that no longer exists has no name.
-		f["metadata.ownerReferences["+owner.Kind+" "+replace.Replace(owner.Name)+"]"] = kind + ", " + replace.Replace(
+		f.set("metadata.ownerReferences["+owner.Kind+" "+f.replace.Replace(owner.Name)+"]", kind+", "+f.replace.Replace(
 			string(owner.UID),
-		)
+		))
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		f["metadata.deletionTimestamp"] = "is set"
+		f.set("metadata.deletionTimestamp", "is set")
 	}
 }
 
-func (f fields) add(path string, value any, replace *strings.Replacer) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, item := range value {
-			if key == "observedGeneration" {
-				continue // further writes change generations
-			}
-			if plainKey(key) {
-				f.add(path+"."+key, item, replace)
-			} else {
-				f.add(path+"["+key+"]", item, replace)
-			}
-		}
-	case []any:
-		for i, item := range value {
-			f.add(path+"[#"+strconv.Itoa(i)+"]", item, replace)
-		}
-	case nil:
-	default:
-		f[path] = scalar(value, replace)
-	}
-}
-
-func plainKey(key string) bool { return !strings.ContainsAny(key, ".[]/ ") }
-
-func scalar(value any, replace *strings.Replacer) string {
-	s, ok := value.(string)
-	if !ok {
-		return fmt.Sprint(value)
-	}
-	if isTime(s) {
-		return "a time"
-	}
-	return strconv.Quote(replace.Replace(s))
-}
-
-func isTime(s string) bool {
-	if len(s) < len("2000-01-01T00:00:00Z") || s[4] != '-' || s[10] != 'T' {
-		return false
-	}
-	_, err := time.Parse(time.RFC3339Nano, s)
-	return err == nil
-}
-
-// masks returns the fields that differ between two runs without faults: they are generated in each run.
-func (p *plan) masks(a, b []*snapshot) map[string]bool {
-	masked := map[string]bool{}
+// mask adds the fields that differ between two runs without faults to a set: they are different in each run.
+func (p *plan) mask(masked map[string]bool, a, b []*snapshot) {
 	for i := range min(len(a), len(b)) {
+		if alike(a[i], b[i]) {
+			continue
+		}
 		one, other := p.flatten(a[i]), p.flatten(b[i])
 		for name, f := range one {
 			g := other[name]
 			if g == nil {
 				continue
 			}
-			for path, value := range f.fields {
-				if g.fields[path] != value {
-					masked[maskKey(name, path)] = true
-				}
-			}
-			for path := range g.fields {
-				if _, ok := f.fields[path]; !ok {
-					masked[maskKey(name, path)] = true
-				}
+			for _, path := range different(f.fields, g.fields) {
+				masked[maskKey(name, f.fields[path], g.fields[path])] = true
 			}
 		}
 	}
-	return masked
 }

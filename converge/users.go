@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,8 +12,8 @@ import (
 // users perform the steps of the scenario. They see what the API server has, and their requests do not fail.
 type users struct {
 	run *run
-	// skip is the number of a Settle that users do not wait for, or 0.
-	skip int
+	// skip are the indexes of the Settles that users do not wait for.
+	skip []int
 	// skipped are the indexes of the Settles that users did not wait for because of a fault.
 	skipped []int
 	// unsettled counts the changes of objects by users since the last Settle.
@@ -25,7 +26,7 @@ type users struct {
 func (u *users) perform() {
 	r := u.run
 	for ; r.trace.step < len(r.plan.Steps) && !r.failed(); r.trace.step++ {
-		if r.trace.step+1 != u.skip {
+		if !slices.Contains(u.skip, r.trace.step) {
 			u.take(r.plan.Steps[r.trace.step])
 		}
 	}
@@ -56,7 +57,7 @@ func (u *users) take(step Step) {
 // canContinue reports whether users can perform further steps instead of waiting.
 func (u *users) canContinue() bool {
 	p, step := u.run.plan, u.run.trace.step
-	return p.Steps[step].settle && step+1 < len(p.Steps) && (p.recordsReference() || p.reference.quick[step] != nil)
+	return p.Steps[step].settle && step+1 < len(p.Steps) && (p.recordsReference() || p.reference.without([]int{step}) != nil)
 }
 
 // meanwhile performs the next steps at once, up to the next Settle, which replaces the present one.

@@ -29,6 +29,7 @@ type Applier struct {
 	memory   memory
 	mu       sync.RWMutex
 	managers map[endpoint]*fieldManager
+	types    map[schema.GroupVersionKind]Type
 }
 
 // fieldManager manages the fields of a kind at one endpoint.
@@ -45,7 +46,9 @@ type endpoint struct {
 
 // New returns an applier for the kinds of a registry. Its models of a kind are created when they are first needed.
 func New(registry *kinds.Registry) *Applier {
-	return &Applier{registry: registry, managers: map[endpoint]*fieldManager{}}
+	return &Applier{
+		registry: registry, managers: map[endpoint]*fieldManager{}, types: map[schema.GroupVersionKind]Type{},
+	}
 }
 
 // Apply returns the live object with a configuration applied by a manager. The live object is nil if it does not exist.

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+)
+
+const gadgetDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gadgets, singular: gadget, kind: Gadget, listKind: GadgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              ports:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [port, protocol]
+                items:
+                  type: object
+                  required: [port]
+                  properties: {port: {type: integer}, protocol: {type: string, default: TCP}, name: {type: string}}
+              hosts: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+              args: {type: array, items: {type: string}}
+          status:
+            type: object
+            properties:
+              conditions:
+                type: array
+                items:
+                  type: object
+                  properties:
+                    type: {type: string}
+                    status: {type: string}
+                    reason: {type: string}
+                    message: {type: string}
+                    observedGeneration: {type: integer}
+                    lastTransitionTime: {type: string, nullable: true}
+`
+
+// gadget is a custom kind.
+type gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	} `json:"status,omitempty"`
+}
+
+func (g *gadget) DeepCopyObject() runtime.Object {
+	out := *g
+	out.ObjectMeta = *g.ObjectMeta.DeepCopy()
+	out.Status.Conditions = slices.Clone(g.Status.Conditions)
+	return &out
+}
+
+type gadgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []gadget `json:"items"`
+}
+
+func (l *gadgetList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = nil
+	for _, item := range l.Items {
+		out.Items = append(out.Items, *item.DeepCopyObject().(*gadget))
+	}
+	return &out
+}
+
+var gadgetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
+
+// gadgetScenario reconciles a gadget.
+func gadgetScenario(t *testing.T, do func(ctx context.Context, e Env, obj *gadget) error) Scenario {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := scheme.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	s.AddKnownTypeWithName(gadgetKind, &gadget{})
+	s.AddKnownTypeWithName(gadgetKind.GroupVersion().WithKind("GadgetList"), &gadgetList{})
+	metav1.AddToGroupVersion(s, gadgetKind.GroupVersion())
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(gadgetDefinition), crd); err != nil {
+		t.Fatal(err)
+	}
+	return Scenario{
+		Scheme: s, For: &gadget{}, CRDs: []client.Object{crd}, Owns: []client.Object{&corev1.Secret{}},
+		New: func(e Env) reconcile.Reconciler {
+			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				obj := &gadget{}
+				if err := e.Client.Get(ctx, req.NamespacedName, obj); err != nil || obj.DeletionTimestamp != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				return reconcile.Result{}, do(ctx, e, obj)
+			})
+		},
+		Steps: Lifecycle(&gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}),
+	}
+}
+
+// reportsFailures creates a Secret and reports failures in a condition, after which the conditions have another order.
+// If forgets is set, the reason of a failure remains.
+func reportsFailures(forgets bool) func(ctx context.Context, e Env, obj *gadget) error {
+	return func(ctx context.Context, e Env, obj *gadget) error {
+		before := obj.DeepCopyObject().(*gadget)
+		set := func(name string, status metav1.ConditionStatus, reason string) {
+			meta.SetStatusCondition(&obj.Status.Conditions, metav1.Condition{Type: name, Status: status, Reason: reason})
+		}
+		child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: obj.Namespace, Name: obj.Name,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(obj, gadgetKind)},
+		}}
+		failure := e.Client.Get(ctx, client.ObjectKeyFromObject(child), &corev1.Secret{})
+		if client.IgnoreNotFound(failure) == nil && failure != nil {
+			failure = e.Client.Create(ctx, child)
+		}
+		switch {
+		case failure != nil:
+			set("Degraded", metav1.ConditionTrue, "Error")
+		case forgets && meta.FindStatusCondition(obj.Status.Conditions, "Degraded") != nil:
+			set("Available", metav1.ConditionTrue, "Ok")
+		default:
+			set("Available", metav1.ConditionTrue, "Ok")
+			set("Degraded", metav1.ConditionFalse, "Ok")
+		}
+		if reflect.DeepEqual(before.Status, obj.Status) {
+			return failure
+		}
+		return errors.Join(failure, e.Client.Status().Update(ctx, obj))
+	}
+}
+
+// TestOrderOfConditions has conditions whose order depends on what has happened.
+func TestOrderOfConditions(t *testing.T) {
+	report, err := Check(t, gadgetScenario(t, reportsFailures(false)), DefaultOptions())
+	if err != nil || report.Failure != nil {
+		t.Fatalf("a false alarm: %v, %v", report.Failure, err)
+	}
+	report, err = Check(t, gadgetScenario(t, reportsFailures(true)), DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Failure; f == nil || f.Violation.Oracle != OracleEndState ||
+		!strings.Contains(f.Violation.String(), "status.conditions[type=Degraded]") {
+		t.Errorf("got %v, want a condition that differs", f)
+	}
+}
+
+// TestDifferencesOfLists compares lists in another order.
+func TestDifferencesOfLists(t *testing.T) {
+	p := mustPlan(t, gadgetScenario(t, nil))
+	pod := corev1.SchemeGroupVersion.WithKind("Pod")
+	for name, c := range map[string]struct {
+		kind schema.GroupVersionKind
+		// content of the objects, without their metadata
+		want, got string
+		lines     []string
+	}{
+		"containers": {
+			pod, `{spec: {containers: [{name: a, image: x}, {name: b, image: v}]}}`,
+			`{spec: {containers: [{name: b, image: v}, {name: a, image: x}]}}`, nil,
+		},
+		"an image of a container": {
+			pod, `{spec: {containers: [{name: a, image: x}, {name: b, image: v}]}}`,
+			`{spec: {containers: [{name: b, image: z}, {name: a, image: x}]}}`,
+			[]string{`Pod default/a: spec.containers[name=b].image is "z", want "v"`},
+		},
+		"the environment": {
+			pod, `{spec: {containers: [{name: a, env: [{name: A, value: "1"}, {name: B, value: "2"}]}]}}`,
+			`{spec: {containers: [{name: a, env: [{name: B, value: "2"}]}]}}`,
+			[]string{
+				`Pod default/a: spec.containers[name=a].env[name=A].name is missing, want "A"`,
+				`Pod default/a: spec.containers[name=a].env[name=A].value is missing, want "1"`,
+			},
+		},
+		"the arguments of a container are atomic": {
+			pod, `{spec: {containers: [{name: a, args: [x, v]}]}}`, `{spec: {containers: [{name: a, args: [v, x]}]}}`,
+			[]string{
+				`Pod default/a: spec.containers[name=a].args[#0] is "v", want "x"`,
+				`Pod default/a: spec.containers[name=a].args[#1] is "x", want "v"`,
+			},
+		},
+		"a map with two keys": {
+			gadgetKind, `{spec: {ports: [{port: 1, protocol: TCP, name: x}, {port: 1, protocol: UDP, name: v}]}}`,
+			`{spec: {ports: [{port: 1, protocol: UDP, name: z}, {port: 1, protocol: TCP, name: x}]}}`,
+			[]string{`Gadget default/a: spec.ports[port=1,protocol=UDP].name is "z", want "v"`},
+		},
+		"a set": {
+			gadgetKind, `{spec: {hosts: [x, v]}}`, `{spec: {hosts: [z, v, x]}}`,
+			[]string{`Gadget default/a: spec.hosts[z] should not be set, got "z"`},
+		},
+		"a list of a custom kind is atomic by default": {
+			gadgetKind, `{spec: {args: [x]}}`, `{spec: {args: [v]}}`,
+			[]string{`Gadget default/a: spec.args[#0] is "v", want "x"`},
+		},
+		"conditions without a type of list": {
+			gadgetKind, `{status: {conditions: [{type: A, status: "True", observedGeneration: 1}, {type: B, status: "True"}]}}`,
+			`{status: {conditions: [{type: B, status: "False"}, {type: A, status: "True", observedGeneration: 2}]}}`,
+			[]string{`Gadget default/a: status.conditions[type=B].status is "False", want "True"`},
+		},
+		"conditions of the same type": {
+			gadgetKind, `{status: {conditions: [{type: A, status: "True"}, {type: A, status: "False"}]}}`,
+			`{status: {conditions: [{type: A, status: "True"}, {type: A, status: "True"}]}}`,
+			[]string{`Gadget default/a: status.conditions[#1].status is "True", want "False"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			for _, d := range p.differences(stateOf(t, c.kind, c.want), stateOf(t, c.kind, c.got), nil) {
+				lines = append(lines, d.lines...)
+			}
+			if diff := cmp.Diff(c.lines, lines); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func stateOf(t *testing.T, kind schema.GroupVersionKind, content string) *snapshot {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(content), &obj.Object); err != nil {
+		t.Fatal(err)
+	}
+	obj.SetNamespace("default")
+	obj.SetName("a")
+	obj.SetUID("uid")
+	return &snapshot{kinds: []schema.GroupVersionKind{kind}, objects: [][]client.Object{{obj}}}
+}
+
+// TestMasksOfLists masks a field of all items of a list, or of one.
+func TestMasksOfLists(t *testing.T) {
+	for mask, want := range map[string]int{
+		"status.conditions": 0, "status.conditions.message": 0, "status.conditions[type=A].message": 1,
+		"status.conditions[type=A]": 1, "status.conditions.mess": 2,
+	} {
+		s := gadgetScenario(t, nil)
+		s.Masks = []Mask{{Object: &gadget{}, Field: mask}}
+		found := mustPlan(t, s).differences(stateOf(t, gadgetKind, conditionsOf("x")), stateOf(t, gadgetKind, conditionsOf("v")), nil)
+		lines := 0
+		for _, d := range found {
+			lines += len(d.lines)
+		}
+		if lines != want {
+			t.Errorf("mask %s: %d lines, want %d: %v", mask, lines, want, found)
+		}
+	}
+}
+
+func conditionsOf(message string) string {
+	return `{status: {conditions: [{type: A, message: ` + message + `}, {type: B, message: ` + message + `}]}}`
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// createOnce creates an object unless one of its name exists, which must have the same controller.
+func createOnce(ctx context.Context, e Env, obj *corev1.ConfigMap) error {
+	found := &corev1.ConfigMap{}
+	err := e.Client.Get(ctx, client.ObjectKeyFromObject(obj), found)
+	switch {
+	case apierrs.IsNotFound(err):
+		return e.Client.Create(ctx, obj)
+	case err == nil && !reflect.DeepEqual(metav1.GetControllerOf(found), metav1.GetControllerOf(obj)):
+		return apierrs.NewConflict(corev1.Resource("configmaps"), obj.Name, nil)
+	}
+	return err
+}
+
+// TestFieldsThatDependOnChance has a field whose value is often the same in the first two runs without faults.
+func TestFieldsThatDependOnChance(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for name, value := range map[string]func() string{
+		"a random value": func() string { return fmt.Sprint(random.IntN(4) == 0) },
+		"a time":         func() string { return fmt.Sprint(time.Now().UnixMilli()%10 < 5) },
+	} {
+		for _, wrong := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", wrong: ", wrong), func(t *testing.T) {
+				s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+					configMap := configMapOf(secret, true)
+					configMap.Data["chance"] = value()
+					err := createOnce(ctx, e, configMap)
+					if wrong && apierrs.IsTimeout(err) {
+						other := configMapOf(secret, true)
+						other.Name, other.Data["chance"] = "other", value()
+						return reconcile.Result{}, createOnce(ctx, e, other)
+					}
+					return reconcile.Result{}, err
+				})
+				s.Steps = Lifecycle(newSecret("a"))
+				report, err := Check(t, s, Options{Seed: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch f := report.Failure; {
+				case !wrong && f != nil:
+					t.Errorf("a false alarm:\n%s", f)
+				case wrong && (f == nil || f.Violation.About != "ConfigMap default/other"):
+					t.Errorf("got %v, want an object that should not exist", f)
+				}
+			})
+		}
+	}
+}
+
+// TestNamesThatDependOnChance has no reference to compare with, which the failure must say.
+func TestNamesThatDependOnChance(t *testing.T) {
+	for name, suffix := range map[string]func() any{
+		"a random number": func() any { return rand.Int() },
+		"a time":          func() any { return time.Now().UnixNano() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+				found := &corev1.ConfigMapList{}
+				if err := e.APIReader.List(ctx, found, client.InNamespace(secret.Namespace)); err != nil || len(found.Items) > 0 {
+					return reconcile.Result{}, err
+				}
+				configMap := configMapOf(secret, true)
+				configMap.Name = fmt.Sprint("a-", suffix())
+				return reconcile.Result{}, e.Client.Create(ctx, configMap)
+			})
+			s.Steps = Lifecycle(newSecret("a"))
+			report, err := Check(t, s, Options{Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := report.Failure
+			if f == nil || f.Violation.Cause != CauseScenario ||
+				!strings.HasPrefix(f.Violation.Message, "of two runs without faults, only one has ConfigMap default/a-") {
+				t.Fatalf("got %v, want that the names depend on chance", f)
+			}
+		})
+	}
+}
+
+// TestSeveralOvertakenSteps records each value that it has seen. Users may change it twice before it sees any.
+func TestSeveralOvertakenSteps(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		t.Run(fmt.Sprint("wrong: ", wrong), func(t *testing.T) {
+			p := mustPlan(t, historyScenario(wrong))
+			reference, ok := p.refer(t)
+			if !ok {
+				t.Fatal(reference.violations)
+			}
+			overtaken, failures := 0, 0
+			for _, first := range reference.points {
+				if !first.faults.has(FaultMeanwhile) {
+					continue
+				}
+				once := schedule{{first.point, FaultMeanwhile}}
+				o := p.try(t, once, nil)
+				if v, failed := o.violation(); failed {
+					t.Fatalf("%s fails: %s", once, v)
+				}
+				for _, second := range o.points {
+					twice := once.with(deviation{second.point, FaultMeanwhile})
+					if !second.faults.has(FaultMeanwhile) || len(twice) < 2 {
+						continue
+					}
+					o := p.try(t, twice, nil)
+					v, failed := o.violation()
+					if len(o.skipped) == 2 {
+						overtaken++
+					}
+					if failed {
+						failures++
+					}
+					if failed && !wrong {
+						t.Fatalf("%s skips %v: %s", twice, o.skipped, v)
+					}
+				}
+			}
+			if overtaken == 0 {
+				t.Error("no schedule has skipped two Settles")
+			}
+			if wrong && failures == 0 {
+				t.Error("no failure was found")
+			}
+		})
+	}
+}
+
+// historyScenario copies a value, and keeps the previous ones. If wrong is set, it ignores the last change if users made
+// it before the first value was copied.
+func historyScenario(wrong bool) Scenario {
+	ignored := false
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		value := string(secret.Data["value"])
+		found := configMapOf(secret, true)
+		err := e.Client.Get(ctx, client.ObjectKeyFromObject(found), found)
+		switch {
+		case apierrs.IsNotFound(err):
+			live := newSecret(secret.Name)
+			if err := e.APIReader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+				return reconcile.Result{}, err
+			}
+			ignored = wrong && value == "1" && string(live.Data["value"]) == "3"
+			return reconcile.Result{}, e.Client.Create(ctx, configMapOf(secret, true))
+		case err != nil || strings.HasSuffix(found.Data["value"], value) || ignored:
+			return reconcile.Result{}, err
+		case !metav1.IsControlledBy(found, secret):
+			return reconcile.Result{}, apierrs.NewConflict(corev1.Resource("configmaps"), found.Name, nil)
+		}
+		found.Data["value"] += value
+		return reconcile.Result{}, e.Client.Update(ctx, found)
+	})
+	s.Reset = func() { ignored = false }
+	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	for _, value := range []string{"2", "3"} {
+		s.Steps = append(s.Steps, Change(newSecret("a"), func(s *corev1.Secret) { s.Data["value"] = []byte(value) }), Settle())
+	}
+	return s
+}
+
+// TestOrderOfGarbageCollection recreates an owner, so that its old child is garbage. The reconciler deletes it unless the
+// garbage collector was faster.
+func TestOrderOfGarbageCollection(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		t.Run(fmt.Sprint("wrong: ", wrong), func(t *testing.T) {
+			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+				child := configMapOf(secret, true)
+				err := e.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
+				switch {
+				case apierrs.IsNotFound(err):
+					err = e.Client.Create(ctx, configMapOf(secret, true))
+					if wrong && apierrs.IsTimeout(err) { // it may exist now
+						err = client.IgnoreNotFound(e.Client.Delete(ctx, configMapOf(secret, true)))
+					}
+					return reconcile.Result{Requeue: true}, err //nolint:staticcheck // reconcilers still ask for it
+				case err != nil || metav1.IsControlledBy(child, secret):
+					return reconcile.Result{}, err
+				case metav1.GetControllerOf(child).Kind != "Secret":
+					return reconcile.Result{}, apierrs.NewConflict(corev1.Resource("configmaps"), child.Name, nil)
+				}
+				return reconcile.Result{Requeue: true}, client.IgnoreNotFound( //nolint:staticcheck // see above
+					e.Client.Delete(ctx, child, client.Preconditions{UID: &child.UID}),
+				)
+			})
+			s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Apply(newSecret("a")), Settle())
+			report, err := Check(t, s, Options{Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch f := report.Failure; {
+			case !wrong && f != nil:
+				t.Errorf("a false alarm:\n%s", f)
+			case wrong && (f == nil || f.Violation.Oracle != OracleDuplicates):
+				t.Errorf("got %v, want that too many are created", f)
+			}
+		})
+	}
+}
