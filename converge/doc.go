@@ -45,12 +45,13 @@
 //
 // One run: run.go has its parts. loop.go decides what happens next. world.go has the API server, the external system
 // and the clock, scheduler.go what is due and whether the controller is idle, and injector.go where which fault occurs.
-// users.go and settle.go perform the steps, webhooks.go calls webhooks for all writes, actors.go is other controllers, and others.go and others_idle.go are the
-// client that interferes.
+// users.go and settle.go perform the steps, actors.go is other controllers, and others.go and others_idle.go are the
+// client that interferes. webhooks.go calls webhooks for all writes.
 //
-// The process that is tested: process.go has its pending calls. start.go starts it, with manager.go and queue.go. Calls
-// pass from client.go, or from rest.go if they are HTTP requests, to gateway.go, which injects faults and sends them.
-// informer.go, cache.go and read.go are its caches. watches.go forwards events to them.
+// The process that is tested: process.go has its pending calls. start.go and stale_start.go start it, with manager.go.
+// queue.go and controller_queue.go have its requests. Calls pass from client.go, or from rest.go if they are HTTP
+// requests, to gateway.go, which injects faults and sends them. informer.go, cache.go and read.go are its caches.
+// watches.go forwards events to them.
 //
 // The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go,
 // flatten.go and alike.go compare states. fault_table.go describes the faults, and hint.go finds the usual mistake.

@@ -60,8 +60,7 @@ const (
 	FaultResync Fault = "resync"
 	// FaultListOrder returns lists from a cache in a different order each time.
 	FaultListOrder Fault = "list-order"
-	// FaultStaleStart starts a process with a cache that lacks the last events of a kind. It is enabled by [TimeTravel]
-	// and by [Scenario.With].
+	// FaultStaleStart starts a process with an old cache of a kind. It is enabled by [TimeTravel] and by [Scenario.With].
 	FaultStaleStart Fault = "stale-start"
 )
 

@@ -178,8 +178,13 @@ var faultTable = []faultRow{
 		at: atStart, rank: 0, mistake: dependsOnOrder,
 	},
 	{
-		fault: FaultStaleStart, meaning: "a process starts with a cache that lacks the last events",
-		at: atIdle, disabled: true, rank: 3, mistake: readsStaleCache,
+		fault: FaultStaleStart,
+		meaning: "a process starts with an old cache: one to three events old, or from before a creation, a " +
+			"deletion or a change of the generation",
+		at:       atIdle,
+		disabled: true,
+		rank:     3,
+		mistake:  readsStaleCache,
 	},
 	{
 		fault: FaultRestart, meaning: "the process ends while no reconcile is running",

@@ -9,7 +9,8 @@ import (
 )
 
 // work runs the loop until a time or, if that is zero, until the controller is idle. Each turn does one thing: the
-// order decides which of several possible things happens first.
+// order decides which of several possible things happens first. At the end of a Sleep, reconciles that are running stay
+// where they are, and go on in the next step.
 func (r *run) work(until time.Time) {
 	for !r.failed() {
 		synctest.Wait()
@@ -17,14 +18,31 @@ func (r *run) work(until time.Time) {
 			r.restart()
 			continue
 		}
-		if r.process.endDelivery() || r.finishReconciles() || r.syncNewHandlers() || r.watches.deliverNext() ||
-			r.gateway.serveNext() || r.actors.actNext() || r.startNext() || r.actDue() {
+		r.process.queue.turn.Add(1)
+		r.oracles.quiescence.turn(r.process)
+		if r.process.endDelivery() || r.finishReconciles() || r.syncNewHandlers() || r.watches.deliverNext() {
+			continue
+		}
+		if r.scheduler.sleepIsOver() {
+			return
+		}
+		// Controllers with several workers start all reconciles before one of them goes on.
+		if r.process.manager != nil && r.startNext() || r.gateway.serveNext() || r.actors.actNext() || r.startNext() || r.actDue() {
 			continue
 		}
 		if !r.advanceTime(until) {
 			return
 		}
 	}
+}
+
+// sleep runs the loop for exactly this time.
+func (r *run) sleep(d time.Duration) {
+	until := time.Now().Add(d)
+	r.scheduler.sleepUntil = until
+	clear(r.oracles.quiescence.rates)
+	r.work(until)
+	r.scheduler.sleepUntil = time.Time{}
 }
 
 // actDue performs a deferred action that is due, and reports whether there was one.
@@ -68,39 +86,36 @@ func (r *run) advanceTime(until time.Time) bool {
 	if limit := time.Now().Add(r.plan.Patience); !ok || next.After(limit) {
 		next = limit
 	}
-	timer := time.NewTimer(time.Until(next))
+	now := time.Now()
+	timer := time.NewTimer(next.Sub(now))
 	defer timer.Stop()
 	select {
 	case <-r.scheduler.woken:
 	case <-timer.C:
 	}
+	if time.Now().After(now) {
+		r.oracles.quiescence.turns = 0
+	}
 	return true
 }
 
-// startNext starts a reconcile of a request that is due, and reports whether there was one. The queues of controllers
-// start their own.
+// startNext starts a reconcile of a request that is due, and reports whether there was one.
 func (r *run) startNext() bool {
-	p := r.process
-	if p.reconciler == nil || p.busy() {
-		return false
+	item, ok := r.process.queue.take(r.scheduler.due)
+	if ok {
+		item.queue.start(item, r.started(item))
 	}
-	req, ok := p.queue.take(time.Now())
-	if !ok {
-		return false
-	}
-	go p.reconcile(p.ctx, r.started(req), p.reconciler, false)
-	return true
+	return ok
 }
 
 // started records the start of a reconcile.
-func (r *run) started(req request) *activity {
+func (r *run) started(item queued) *activity {
 	r.trace.reconciles++
-	if !slices.Contains(r.requested, req) {
-		r.requested = append(r.requested, req)
+	if !slices.Contains(r.requested, item.request) {
+		r.requested = append(r.requested, item.request)
 	}
-	r.process.queue.remove(req)
-	r.scheduler.started(req)
-	a := &activity{request: req, number: r.trace.reconciles, changes: r.trace.changes}
+	r.scheduler.started(item)
+	a := &activity{request: item.request, number: r.trace.reconciles, changes: r.trace.changes}
 	a.name = reconcileName(a.number)
 	r.process.mu.Lock()
 	r.process.active = append(r.process.active, a)
@@ -117,13 +132,13 @@ func (r *run) finishReconciles() bool {
 		if !a.returned && a.panicked == nil {
 			continue // the process has ended first
 		}
-		r.process.queue.finish(a, time.Now())
+		r.process.requeue(a)
 		r.scheduler.finished(a)
 		r.oracles.errors.finished(a)
 		r.trace.lastResult = a
 		r.watches.reconciled(a.number)
 		r.gateway.land()
-		r.oracles.quiescence.finished(r.process)
+		r.oracles.quiescence.finished(r.process, a)
 	}
 	return len(ended) > 0
 }

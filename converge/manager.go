@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,8 +28,9 @@ type processManager struct {
 	webhooks *webhookServer
 	// busy reports whether runnables other than controllers were added.
 	busy bool
-	// controllers are the controllers by name.
+	// controllers are the controllers by name, and queues those of the controllers.
 	controllers map[string]offline.Controller
+	queues      map[string]*controllerQueue
 }
 
 var _ ctrlmanager.Manager = (*processManager)(nil)
@@ -37,6 +39,7 @@ var _ ctrlmanager.Manager = (*processManager)(nil)
 func newManager(p *process, c client.Client) *processManager {
 	m := &processManager{
 		process: p, cache: &processCache{process: p, Reader: c}, controllers: map[string]offline.Controller{},
+		queues: map[string]*controllerQueue{},
 	}
 	m.Leader = true
 	m.Cluster = offline.Cluster{
@@ -46,7 +49,8 @@ func newManager(p *process, c client.Client) *processManager {
 	return m
 }
 
-// Add keeps what to start after the set-up. It makes the reconciles of controllers go through the process.
+// Add keeps what to start after the set-up. It makes the requests of controllers go through the queue of the process,
+// and their reconciles through the process.
 func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
 	if controller, ok := offline.ControllerOf(runnable); ok {
 		m.watchController(controller)
@@ -58,11 +62,21 @@ func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
 
 func (m *processManager) watchController(controller offline.Controller) {
 	name := controller.Name()
-	m.controllers[name] = controller
+	queue := &controllerQueue{process: m.process, name: name, limiter: newRateLimiter(), shadow: true}
+	m.controllers[name], m.queues[name] = controller, queue
+	if controller.HasDefaultQueue() {
+		queue.shadow = false
+		controller.SetNewQueue(func(
+			_ string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			queue.limiter = limiter
+			return queue
+		})
+	}
 	controller.WrapReconciler(func(inner reconcile.Reconciler) reconcile.Reconciler {
 		consistent := m.process.run.consistent(m.process, inner)
 		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-			return m.process.controlled(ctx, request{Request: req, controller: name}, consistent)
+			return m.process.controlled(ctx, queue, req, consistent)
 		})
 	})
 }
@@ -70,7 +84,7 @@ func (m *processManager) watchController(controller offline.Controller) {
 // ask requests another reconcile, without an event.
 func (p *process) ask(req request) {
 	if p.manager == nil {
-		p.queue.add(req, time.Now())
+		p.direct.Add(req.Request)
 		return
 	}
 	if controller, ok := p.manager.controllers[req.controller]; ok {
@@ -78,16 +92,25 @@ func (p *process) ask(req request) {
 	}
 }
 
-// controlled performs a reconcile of a controller. Its start is a call, so that concurrent reconciles always start in
-// the same order.
-func (p *process) controlled(ctx context.Context, req request, do reconcile.Reconciler) (reconcile.Result, error) {
-	var a *activity
-	err := p.submit(ctx, &call{
-		site:  site{act: "reconcile", kind: req.controller, key: req.NamespacedName},
-		begin: func() { a = p.run.started(req) },
-	})
-	if err != nil {
-		return reconcile.Result{}, err
+// controlled performs a reconcile of a controller. If the loop has not started it, its start is a call, so that
+// concurrent reconciles always start in the same order.
+func (p *process) controlled(
+	ctx context.Context, queue *controllerQueue, req reconcile.Request, do reconcile.Reconciler,
+) (reconcile.Result, error) {
+	a := queue.started(req)
+	if a == nil {
+		err := p.submit(ctx, &call{
+			site: site{act: "reconcile", kind: queue.name, key: req.NamespacedName}, begin: func() {
+				item, ok := p.queue.remove(queue, req)
+				if !ok {
+					item = queued{request: request{Request: req, controller: queue.name}}
+				}
+				a = p.run.started(item)
+			},
+		})
+		if err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	p.reconcile(ctx, a, do, true)
 	return a.result, a.err

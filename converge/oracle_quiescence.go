@@ -14,7 +14,24 @@ type quiescenceOracle struct {
 
 	scheduler *scheduler
 	faults    int
+	// rates are those of the requests during a Sleep.
+	rates map[request]rate
+	// turns counts those of the loop since a reconcile has ended, or since everything waited for time to pass.
+	turns int
 }
+
+// rate counts the reconciles of a request that have changed something or failed, within a time.
+type rate struct {
+	since time.Time
+	times int
+}
+
+const (
+	// rateTime is the time for which a rate is limited.
+	rateTime = time.Minute
+	// maxTurns limits the turns of the loop in which no reconcile ends.
+	maxTurns = 20_000
+)
 
 // limit is how many reconciles a Settle may take.
 func (o *quiescenceOracle) limit() int {
@@ -24,11 +41,60 @@ func (o *quiescenceOracle) limit() int {
 	return 5*o.plan.reference.reconciles + 10 + 15*o.faults
 }
 
-// finished checks the number of reconciles.
-func (o *quiescenceOracle) finished(p *process) {
-	if limit := o.limit(); o.scheduler.recent > limit && !o.scheduler.sleeping {
+// finished checks the number of reconciles of a Settle, or the rate of those of a request during a Sleep.
+func (o *quiescenceOracle) finished(p *process, a *activity) {
+	o.turns = 0
+	if o.scheduler.sleeping() {
+		o.sleeping(p, a.request)
+		return
+	}
+	if limit := o.limit(); o.scheduler.recent > limit {
 		o.notConverged(p, "after "+plural(limit, "reconcile"))
 	}
+}
+
+// sleeping checks how often a request is reconciled during a Sleep. A Sleep may be long: only the rate is limited, and
+// requests that poll without a change are not counted.
+func (o *quiescenceOracle) sleeping(p *process, req request) {
+	if idle := o.scheduler.idle[req]; idle.times > 0 {
+		if idle.hot() && p.queue.has(req) {
+			o.hotLoop(req, idle)
+		}
+		return
+	}
+	limit := o.plan.MaxReconciles
+	if !o.plan.recordsReference() {
+		limit *= 2
+	}
+	current := o.rates[req]
+	if current.times == 0 || time.Since(current.since) >= rateTime {
+		current = rate{since: time.Now()}
+	}
+	current.times++
+	o.rates[req] = current
+	if current.times > limit {
+		o.notConverged(p, fmt.Sprintf(
+			"during a sleep: %s was reconciled %d times in %s", nameOf(req.NamespacedName), current.times,
+			time.Since(current.since).Round(time.Millisecond),
+		))
+	}
+}
+
+// turn checks that something other than the loop goes on: a reconcile that makes requests without end never waits.
+func (o *quiescenceOracle) turn(p *process) {
+	if o.turns++; o.turns <= maxTurns {
+		return
+	}
+	o.turns = 0
+	v := Violation{
+		Oracle: OracleQuiescence, Cause: CauseNotQuiet,
+		Message: fmt.Sprintf("did not converge: %d actions, and no reconcile has ended", maxTurns),
+	}
+	if len(p.active) > 0 {
+		v.Cause, v.About = CauseHangs, nameOf(p.active[0].NamespacedName)
+		v.Message = "the reconcile of " + v.About + " does not return: it makes requests without end"
+	}
+	o.violate(v)
 }
 
 // waiting checks the time that a Settle takes, and reports whether it takes too long.
@@ -51,7 +117,7 @@ func (o *quiescenceOracle) notConverged(p *process, long string) {
 			v.Message += ", the last effect: " + o.trace.lastEffect
 		}
 	}
-	if len(p.active) > 0 && time.Since(o.scheduler.settleStart) > o.plan.Patience {
+	if len(p.active) > 0 && !o.scheduler.sleeping() && time.Since(o.scheduler.settleStart) > o.plan.Patience {
 		v.Cause = CauseHangs
 		v.Message = "the reconcile of " + nameOf(p.active[0].NamespacedName) + " does not return"
 	}
@@ -60,21 +126,24 @@ func (o *quiescenceOracle) notConverged(p *process, long string) {
 
 // idle checks for hot loops when everything else is idle.
 func (o *quiescenceOracle) idle(q *queue) {
-	if _, off := o.plan.Off[OracleQuiescence]; off {
-		return // a violation would stop the run, although it converges
-	}
-	took := time.Since(o.scheduler.lastChange)
 	for _, item := range q.items {
-		if idle := o.scheduler.idle[item.request]; idle >= maxPolls && took < hotTime {
-			name := nameOf(item.request.NamespacedName)
-			o.violate(Violation{
-				Oracle: OracleQuiescence, Cause: CauseHotLoop, About: name,
-				Message: fmt.Sprintf(
-					"%s was reconciled %d times in %s without any change, and is queued again", name, idle,
-					took.Round(time.Millisecond),
-				),
-			})
+		if idle := o.scheduler.idle[item.request]; idle.hot() {
+			o.hotLoop(item.request, idle)
 			return
 		}
 	}
+}
+
+func (o *quiescenceOracle) hotLoop(req request, idle idleCount) {
+	if _, off := o.plan.Off[OracleQuiescence]; off {
+		return // a violation would stop the run, although it converges
+	}
+	name := nameOf(req.NamespacedName)
+	o.violate(Violation{
+		Oracle: OracleQuiescence, Cause: CauseHotLoop, About: name,
+		Message: fmt.Sprintf(
+			"%s was reconciled %d times in %s without any change, and is queued again", name, maxPolls,
+			idle.took.Round(time.Millisecond),
+		),
+	})
 }

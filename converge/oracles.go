@@ -71,7 +71,7 @@ type oracles struct {
 func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles {
 	return oracles{
 		world: e.world, trace: e.trace,
-		quiescence:    quiescenceOracle{evidence: e, scheduler: s, faults: len(schedule)},
+		quiescence:    quiescenceOracle{evidence: e, scheduler: s, faults: len(schedule), rates: map[request]rate{}},
 		endState:      endStateOracle{evidence: e},
 		idempotence:   idempotenceOracle{evidence: e, twice: twice},
 		duplicates:    duplicatesOracle{evidence: e, ledger: newLedger()},

@@ -34,9 +34,10 @@ type process struct {
 
 	// reconciler is set for scenarios with New.
 	reconciler reconcile.Reconciler
-	// queue has the requests of reconciler. With Setup, it has only the requeues of the controllers, which decide whether
-	// the process is idle.
+	// queue has the requests of reconciler, or of all controllers.
 	queue queue
+	// direct is the queue of reconciler.
+	direct *controllerQueue
 	// manager is set for scenarios with Setup.
 	manager *processManager
 	// webhooks are called for writes of all clients.
@@ -285,6 +286,15 @@ func (p *process) reconcile(ctx context.Context, a *activity, do reconcile.Recon
 	}()
 	a.result, a.err = do.Reconcile(context.WithValue(ctx, activityKey{}, a), a.Request)
 	a.returned = true
+}
+
+// requeue handles the result of a reconcile, unless a controller does.
+func (p *process) requeue(a *activity) {
+	if p.manager == nil {
+		p.direct.finish(a)
+	} else if queue := p.manager.queues[a.controller]; queue.shadow {
+		queue.finish(a)
+	}
 }
 
 // ended removes and returns the reconciles that have ended.

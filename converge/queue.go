@@ -3,17 +3,14 @@
 package converge
 
 import (
+	"cmp"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-)
-
-// The delays of a controller's rate limiter, for requests that fail: 5 ms, doubled each time, 1,000 s at most.
-// (controller-runtime, pkg/controller/controller.go, with the priority queue.)
-const (
-	firstDelay = 5 * time.Millisecond
-	lastDelay  = 1000 * time.Second
 )
 
 // request is a request of a controller, whose name is empty for the reconciler of New.
@@ -23,76 +20,96 @@ type request struct {
 	controller string
 }
 
-// queue is the workqueue of a controller. It has a request at most once, for the earliest time it was added for. Due
-// requests are taken in the order of their times.
+// queue has the requests of all controllers of a process. It has a request of a controller at most once, for the
+// earliest time it was added for. Controllers and handlers add requests, the loop takes those that are due.
 type queue struct {
-	items    []queued
-	failures map[request]int
+	// turn is the number of the present turn of the loop. Requests that are added in the same turn are sorted, because
+	// several goroutines may add them.
+	turn atomic.Int64
+
+	mu sync.Mutex
+	// items are sorted by the time they are due.
+	items []queued
 }
 
 type queued struct {
-	request request
-	due     time.Time
+	request
+
+	queue    *controllerQueue
+	due      time.Time
+	turn     int64
+	priority int
+	// delay is how long it has to wait, and retry is set if that is due to failures.
+	delay time.Duration
+	retry bool
 }
 
-func (q *queue) add(req request, due time.Time) {
-	i := slices.IndexFunc(q.items, func(item queued) bool { return item.request == req })
-	if i >= 0 {
-		if !due.Before(q.items[i].due) {
-			return
+func (q queued) compare(other queued) int {
+	return cmp.Or(
+		q.due.Compare(other.due), cmp.Compare(q.turn, other.turn), strings.Compare(q.controller, other.controller),
+		strings.Compare(q.Namespace, other.Namespace), strings.Compare(q.Name, other.Name),
+	)
+}
+
+// index returns the position of a request, or -1.
+func (q *queue) index(c *controllerQueue, req reconcile.Request) int {
+	return slices.IndexFunc(q.items, func(item queued) bool { return item.queue == c && item.Request == req })
+}
+
+// add adds a request. If it is queued already it has the higher priority of both.
+func (q *queue) add(item queued) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	item.due, item.turn = time.Now().Add(item.delay), q.turn.Load()
+	if i := q.index(item.queue, item.Request); i >= 0 {
+		before := q.items[i]
+		priority := max(item.priority, before.priority)
+		if !item.due.Before(before.due) {
+			item = before
 		}
+		item.priority = priority
 		q.items = slices.Delete(q.items, i, i+1)
 	}
-	at := slices.IndexFunc(q.items, func(item queued) bool { return item.due.After(due) })
+	at, _ := slices.BinarySearchFunc(q.items, item, queued.compare)
+	q.items = slices.Insert(q.items, at, item)
+}
+
+// remove removes and returns a request.
+func (q *queue) remove(c *controllerQueue, req reconcile.Request) (queued, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := q.index(c, req)
+	if i < 0 {
+		return queued{}, false
+	}
+	item := q.items[i]
+	q.items = slices.Delete(q.items, i, i+1)
+	return item, true
+}
+
+// has reports whether a request is queued.
+func (q *queue) has(req request) bool {
+	return slices.ContainsFunc(q.items, func(item queued) bool { return item.request == req })
+}
+
+// take removes and returns the request that is the next one to be reconciled: the first one of those with the highest
+// priority that are due and whose controller can start a reconcile.
+func (q *queue) take(due func(queued) time.Time) (queued, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, at := time.Now(), -1
+	for i, item := range q.items {
+		if item.due.After(now) {
+			break
+		}
+		if (at < 0 || item.priority > q.items[at].priority) && item.queue.canStart(item.Request) && !due(item).After(now) {
+			at = i
+		}
+	}
 	if at < 0 {
-		at = len(q.items)
+		return queued{}, false
 	}
-	q.items = slices.Insert(q.items, at, queued{req, due})
-}
-
-// remove removes a request.
-func (q *queue) remove(req request) {
-	q.items = slices.DeleteFunc(q.items, func(item queued) bool { return item.request == req })
-}
-
-// take removes and returns a request that is due.
-func (q *queue) take(now time.Time) (request, bool) {
-	if len(q.items) == 0 || q.items[0].due.After(now) {
-		return request{}, false
-	}
-	req := q.items[0].request
-	q.items = slices.Delete(q.items, 0, 1)
-	return req, true
-}
-
-// addRateLimited adds a request after a delay, which doubles each time until forget is called.
-func (q *queue) addRateLimited(req request, now time.Time) {
-	if q.failures == nil {
-		q.failures = map[request]int{}
-	}
-	delay := lastDelay
-	if n := q.failures[req]; n < 18 { // 5 ms << 18 is more than the last delay
-		delay = min(firstDelay<<n, lastDelay)
-	}
-	q.failures[req]++
-	q.add(req, now.Add(delay))
-}
-
-func (q *queue) forget(req request) { delete(q.failures, req) }
-
-// finish handles the result of a reconcile as a controller does.
-func (q *queue) finish(a *activity, now time.Time) {
-	switch {
-	case isTerminal(a.err):
-		// the request is not made again, but its failures are remembered
-	case a.err != nil || a.panicked != nil:
-		q.addRateLimited(a.request, now)
-	case a.result.RequeueAfter > 0:
-		q.forget(a.request)
-		q.add(a.request, now.Add(a.result.RequeueAfter))
-	case a.result.Requeue: //nolint:staticcheck // reconcilers still ask for it
-		q.addRateLimited(a.request, now)
-	default:
-		q.forget(a.request)
-	}
+	item := q.items[at]
+	q.items = slices.Delete(q.items, at, at+1)
+	return item, true
 }

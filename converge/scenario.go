@@ -105,7 +105,8 @@ const (
 	// name. The reconcilers of this module wait by themselves. For others it shows whether waiting helps.
 	Gate
 	// TimeTravel is None, and a cache may start with an old list after a crash, as with API servers that answer a first
-	// list from their own cache.
+	// list from their own cache. The list is one to three events old, or from before one of the last three creations,
+	// deletions, or changes of the generation of a primary object.
 	TimeTravel
 )
 

@@ -17,9 +17,7 @@ type scheduler struct {
 	deferred []deferredAction
 
 	// idle counts the reconciles of a request without a change since the last change.
-	idle map[request]int
-	// longTimers has the due times of requests that are requeued after a long time.
-	longTimers map[request]time.Time
+	idle map[request]idleCount
 	// longTimed are the requests that have ever been requeued after a long time.
 	longTimed map[request]bool
 	// waited are the requests whose long timer has expired since the last Settle.
@@ -29,8 +27,31 @@ type scheduler struct {
 	// settleStart is when the present Settle began, and recent counts the reconciles since then.
 	settleStart time.Time
 	recent      int
-	// sleeping is set during a Sleep of the users, which has no limit of reconciles.
-	sleeping bool
+	// sleepUntil is the end of the present Sleep of the users, or zero.
+	sleepUntil time.Time
+}
+
+// idleCount counts the reconciles of a request without a change.
+type idleCount struct {
+	times int
+	// since is the end of the last one whose number is a multiple of maxPolls, and took is how long those maxPolls took.
+	since time.Time
+	took  time.Duration
+}
+
+// hot reports whether the request is reconciled again and again without a delay.
+func (c idleCount) hot() bool { return c.times >= maxPolls && c.took < hotTime }
+
+// next counts another reconcile. The last change was at a time.
+func (c idleCount) next(lastChange time.Time) idleCount {
+	if c.times == 0 {
+		c.since = lastChange
+	}
+	c.times++
+	if c.times%maxPolls == 0 {
+		c.took, c.since = time.Since(c.since), time.Now()
+	}
+	return c
 }
 
 // deferredAction is an action that is due at a time.
@@ -48,6 +69,9 @@ const (
 	maxPolls = 50
 	// longTime is the shortest delay that is awaited only once: the work after it may be the same each time.
 	longTime = 30 * time.Minute
+	// During a Sleep, a polling request waits for a pollShare of the time since the last change, at most maxPollDelay.
+	pollShare    = 200
+	maxPollDelay = 10 * time.Minute
 )
 
 // hotTime is the least time that maxPolls reconciles take, unless the request is a hot loop.
@@ -58,8 +82,8 @@ const maxWaits = 5
 
 func newScheduler(p *plan, t *trace) scheduler {
 	return scheduler{
-		plan: p, trace: t, woken: make(chan struct{}, 1), idle: map[request]int{}, longTimers: map[request]time.Time{},
-		longTimed: map[request]bool{}, waited: map[request]wait{}, settleStart: time.Now(),
+		plan: p, trace: t, woken: make(chan struct{}, 1), idle: map[request]idleCount{}, longTimed: map[request]bool{},
+		waited: map[request]wait{}, settleStart: time.Now(),
 	}
 }
 
@@ -92,6 +116,19 @@ func (s *scheduler) takeDue() func() {
 	return do
 }
 
+// due returns when a request may be reconciled. During a Sleep, a request that polls without any change waits longer
+// and longer, so that a long Sleep takes little real time.
+func (s *scheduler) due(item queued) time.Time {
+	if !s.sleeping() || item.delay == 0 || s.idle[item.request].times < maxPolls {
+		return item.due
+	}
+	added := item.due.Add(-item.delay)
+	if delay := min(added.Sub(s.lastChange)/pollShare, maxPollDelay); delay > item.delay {
+		return added.Add(delay)
+	}
+	return item.due
+}
+
 // next returns the time of the next deferred action or request, as far as it is known.
 func (s *scheduler) next(p *process) (time.Time, bool) {
 	var next time.Time
@@ -100,12 +137,12 @@ func (s *scheduler) next(p *process) (time.Time, bool) {
 			next = t
 		}
 	}
-	if items := p.queue.items; !p.busy() && len(items) > 0 {
-		if p.manager == nil {
-			consider(items[0].due)
-		} else {
-			// The queues of controllers have their own timers.
-			consider(time.Now().Add(s.plan.Patience))
+	for _, item := range p.queue.items {
+		switch {
+		case item.queue.shadow && !p.busy():
+			consider(time.Now().Add(s.plan.Patience)) // the queue of the controller has its own timers
+		case item.queue.canStart(item.Request):
+			consider(s.due(item))
 		}
 	}
 	for _, action := range s.deferred {
@@ -113,6 +150,12 @@ func (s *scheduler) next(p *process) (time.Time, bool) {
 	}
 	return next, !next.IsZero()
 }
+
+// sleeping reports whether users sleep.
+func (s *scheduler) sleeping() bool { return !s.sleepUntil.IsZero() }
+
+// sleepIsOver reports whether the Sleep of the users has ended.
+func (s *scheduler) sleepIsOver() bool { return s.sleeping() && !time.Now().Before(s.sleepUntil) }
 
 // startSettle starts the count of reconciles, and of the time that a Settle may take.
 func (s *scheduler) startSettle() { s.recent, s.settleStart = 0, time.Now() }
@@ -124,24 +167,28 @@ func (s *scheduler) changed() {
 }
 
 // started records the start of a reconcile.
-func (s *scheduler) started(req request) {
+func (s *scheduler) started(item queued) {
 	s.recent++
-	if due, ok := s.longTimers[req]; ok && !time.Now().Before(due) {
-		s.waited[req] = wait{s.waited[req].times + 1, s.trace.foreignChanges}
+	if s.long(item) && !time.Now().Before(item.due) {
+		s.waited[item.request] = wait{s.waited[item.request].times + 1, s.trace.foreignChanges}
 	}
-	delete(s.longTimers, req)
+}
+
+// long reports whether a request is queued after a long time, or was once and waits for the rest of it.
+func (s *scheduler) long(item queued) bool {
+	return !item.retry && (item.delay >= longTime || item.delay > 0 && s.longTimed[item.request])
 }
 
 // finished records the end of a reconcile.
 func (s *scheduler) finished(a *activity) {
-	if after := a.result.RequeueAfter; a.err == nil && (after >= longTime || after > 0 && s.longTimed[a.request]) {
-		s.longTimers[a.request], s.longTimed[a.request] = time.Now().Add(after), true
+	if a.err == nil && a.result.RequeueAfter >= longTime {
+		s.longTimed[a.request] = true
 	}
 	switch {
 	case a.err != nil || a.panicked != nil || len(a.failed) > 0 || a.refused:
 		delete(s.idle, a.request) // a retry may succeed
 	case a.changes == s.trace.changes:
-		s.idle[a.request]++
+		s.idle[a.request] = s.idle[a.request].next(s.lastChange)
 	}
 }
 
@@ -153,13 +200,15 @@ func (s *scheduler) idleEnough(q *queue) bool {
 	}
 	polled := time.Since(s.lastChange) >= pollTime
 	for _, item := range q.items {
-		_, long := s.longTimers[item.request]
-		awaited := long && s.awaited(item.request)
-		never := item.due.Sub(s.settleStart) >= s.plan.Patience/2 && q.failures[item.request] == 0
+		if !item.queue.shadow && !item.queue.canStart(item.Request) {
+			continue // the controller was not started
+		}
+		awaited := s.long(item) && s.awaited(item.request)
+		never := item.due.Sub(s.settleStart) >= s.plan.Patience/2 && !item.retry
 		if awaited || never {
 			continue
 		}
-		if idle := s.idle[item.request]; idle < 2 || !polled && idle < maxPolls {
+		if idle := s.idle[item.request].times; idle < 2 || !polled && idle < maxPolls {
 			return false
 		}
 	}

@@ -50,11 +50,11 @@ func (r *run) disturb() bool {
 		disturbed = true
 	}
 	for _, i := range slices.Clone(r.process.informers) {
-		most := 0
+		var moments []int
 		if r.plan.faults.has(FaultStaleStart) {
-			most = min(3, len(r.world.eventsOf(i.kind)))
+			moments = staleMoments(r.world.eventsOf(i.kind), i.kind == r.plan.primary)
 		}
-		for back := 1; back <= most; back++ {
+		for _, back := range moments {
 			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
 			if r.faults.at(at, setOf(FaultStaleStart)) == FaultStaleStart {
 				r.trace.fault(

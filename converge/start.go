@@ -29,6 +29,7 @@ func (r *run) start(number int, stale ...staleStart) {
 		Client: cached, APIReader: &processClient{Client: base, process: p, live: true}, Scheme: r.plan.Scheme,
 		Recorder: &record.FakeRecorder{}, Cloud: Cloud{p}, process: p,
 	}
+	p.direct = &controllerQueue{process: p, limiter: newRateLimiter()}
 	m := newManager(p, cached)
 	p.env.Cache, p.env.Manager = m.cache, m
 	if r.plan.Consistency == Gate {
@@ -138,26 +139,4 @@ func (p *process) informer(kind schema.GroupVersionKind) *informer {
 	}
 	p.informers = append(p.informers, i)
 	return i
-}
-
-// staleStart is a cache that starts with an old list.
-type staleStart struct {
-	kind schema.GroupVersionKind
-	// back is the number of events of the kind that it lacks.
-	back int
-}
-
-func (s staleStart) begin(r *run, i *informer) {
-	events := r.world.eventsOf(s.kind)
-	if len(events) < s.back {
-		return
-	}
-	at := len(events) - s.back
-	i.objects = nil
-	for _, e := range events[:at] {
-		i.store(e.Type, e.Key, e.Object)
-	}
-	i.position = events[at].Version - 1
-	i.coming = append(i.coming, events[at:]...)
-	i.held = &hold{fault: FaultLagReconcile, reconcile: r.trace.reconciles}
 }

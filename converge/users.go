@@ -4,7 +4,6 @@ package converge
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -40,9 +39,7 @@ func (u *users) take(step Step) {
 		r.settle()
 	case step.sleep > 0:
 		r.trace.user(step, nil)
-		r.scheduler.sleeping = true
-		r.work(time.Now().Add(step.sleep))
-		r.scheduler.sleeping = false
+		r.sleep(step.sleep)
 	default:
 		done := r.watches.as(byUser)
 		err := step.do(r.ctx, r.world.user)

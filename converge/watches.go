@@ -3,8 +3,6 @@
 package converge
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,7 +185,7 @@ func (p *process) deliver(i *informer, changes []change) {
 			}
 			for _, requests := range i.plain {
 				for _, req := range requests(obj) {
-					p.queue.add(request{Request: req}, time.Now())
+					p.direct.Add(req)
 				}
 			}
 		}
@@ -246,9 +244,7 @@ func (p *process) notify(i *informer, c change) {
 		}
 		for _, requests := range i.mappers {
 			for _, req := range requests(p.ctx, i.share(obj)) {
-				p.mu.Lock()
-				p.queue.add(request{Request: req}, time.Now())
-				p.mu.Unlock()
+				p.direct.Add(req)
 			}
 		}
 	}

@@ -4,6 +4,8 @@ package offline
 
 import (
 	"reflect"
+	"runtime"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -54,6 +56,13 @@ func (c Controller) WrapReconciler(wrap func(inner reconcile.Reconciler) reconci
 
 // SetNewQueue replaces the function by which the controller makes its queue.
 func (c Controller) SetNewQueue(f NewQueue) { c.fields.FieldByName("NewQueue").Set(reflect.ValueOf(f)) }
+
+// HasDefaultQueue reports whether the controller makes its queue with the function of controller-runtime, and not with
+// one that its author has set.
+func (c Controller) HasDefaultQueue() bool {
+	function := runtime.FuncForPC(c.fields.FieldByName("NewQueue").Pointer())
+	return function != nil && strings.HasPrefix(function.Name(), "sigs.k8s.io/controller-runtime/pkg/controller.")
+}
 
 // Enqueue adds a request to the queue of the controller. It does nothing before the controller is started, and must not
 // be called while it starts.

@@ -104,6 +104,34 @@ func TestController(t *testing.T) {
 	}
 }
 
+func TestController_HasDefaultQueue(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options controller.Options
+		want    bool
+	}{
+		{"default", controller.Options{}, true},
+		{"without priorities", controller.Options{UsePriorityQueue: new(false)}, true},
+		{"own limiter", controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute),
+		}, true},
+		{"own queue", controller.Options{NewQueue: func(
+			_ string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return workqueue.NewTypedRateLimitingQueue(limiter)
+		}}, false},
+	} {
+		tt.options.Reconciler = never
+		c, ok := ControllerOf(built(t, tt.options))
+		if !ok {
+			t.Fatalf("%s: not recognized as a controller", tt.name)
+		}
+		if got := c.HasDefaultQueue(); got != tt.want {
+			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestControllerOf_OtherRunnables(t *testing.T) {
 	m := &Manager{Cluster: Cluster{Scheme: clientgoscheme.Scheme}}
 	_, err := controller.NewTyped("strings", m, controller.TypedOptions[string]{
