@@ -164,6 +164,9 @@ func (p *plan) leftOut() []string {
 			lines = append(lines, fmt.Sprintf("without %s: %s", fault, reason))
 		}
 	}
+	for _, path := range p.uncalled {
+		lines = append(lines, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
+	}
 	return lines
 }
 

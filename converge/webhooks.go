@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,11 +59,7 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 		if len(data) == 0 {
 			continue
 		}
-		patch, err := jsonpatch.DecodePatch(data)
-		if err == nil {
-			mutated, err = patch.Apply(r.Object)
-		}
-		if err != nil {
+		if mutated, err = memapi.JSONPatched(r.Object, data); err != nil {
 			return nil, hook.failed(err)
 		}
 		r.Object = mutated

@@ -24,7 +24,9 @@ type recordingAdmission struct {
 	before func()
 }
 
-func (a *recordingAdmission) Handles(r memapi.AdmissionRequest) bool { return r.Kind.Kind == "ConfigMap" }
+func (a *recordingAdmission) Handles(r memapi.AdmissionRequest) bool {
+	return r.Kind.Kind == "ConfigMap"
+}
 
 func (a *recordingAdmission) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 	if a.before != nil {

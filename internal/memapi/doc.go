@@ -23,7 +23,8 @@
 // Differences from a real server:
 //   - Managed fields are kept only for objects that have been applied. The first apply reconstructs earlier managers
 //     from the history.
-//   - The only built-in admission plugin is that of namespaces; see [Options.Admission] for webhooks. There is no authorization, no quota, and there are no warnings.
+//   - The only built-in admission plugin is that of namespaces. [Options] can have another one. There is no
+//     authorization, no quota, and there are no warnings.
 //   - Each version of a kind is a separate kind.
 //   - A watch ends when its client leaves more than a thousand events unread. Bookmarks are sent when
 //     [Server.Bookmark] is called.

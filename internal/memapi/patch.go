@@ -121,6 +121,15 @@ func (t *table) jsonPatched(r *record, data []byte) (map[string]any, error) {
 	return decodeContent(after)
 }
 
+// JSONPatched returns a JSON document after a JSON patch (RFC 6902).
+func JSONPatched(document, data []byte) ([]byte, error) {
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(document)
+}
+
 func (t *table) mergePatched(r *record, data []byte) (map[string]any, error) {
 	patch, err := decodeContent(data)
 	if err != nil {
