@@ -186,8 +186,12 @@ func (t *table) contentOf(obj client.Object) map[string]any {
 func (r *record) contents(t *table) map[string]any {
 	if r.content == nil {
 		r.content = t.contentOf(r.object)
-		if _, found := r.content["status"]; r.status && !found && t.goType != nil {
-			r.content["status"] = map[string]any{}
+		if t.goType != nil && t.kind.Custom {
+			if _, found := r.content["status"]; !r.status {
+				delete(r.content, "status") // also if the Go type writes null for fields that are not set
+			} else if !found {
+				r.content["status"] = map[string]any{}
+			}
 		}
 	}
 	return r.content

@@ -72,6 +72,9 @@ func (r *schemaRules) validate(obj client.Object) field.ErrorList {
 	errs := r.customRules.validate(obj)
 	found := preventsRules(errs)
 	return append(errs, r.remember(func(content []map[string]any) field.ErrorList {
+		if r.kind.Status { // it was removed, which some Go types cannot represent
+			delete(content[0], "status")
+		}
 		return r.schema.validate(content[0], found)
 	}, fmt.Sprint("create ", found), obj)...)
 }
@@ -79,9 +82,24 @@ func (r *schemaRules) validate(obj client.Object) field.ErrorList {
 func (r *schemaRules) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
 	errs := r.customRules.validateUpdate(obj, old, status)
 	found := preventsRules(errs)
+	lacked := r.lacksStatus(old)
+	lacks := !status && r.lacksStatus(obj)
 	return append(errs, r.remember(func(content []map[string]any) field.ErrorList {
+		if lacks {
+			delete(content[0], "status")
+		}
+		if lacked {
+			delete(content[1], "status")
+		}
 		return r.schema.validateUpdate(content[0], content[1], status, found)
-	}, fmt.Sprint("update ", status, found), obj, old)...)
+	}, fmt.Sprint("update ", status, found, lacks, lacked), obj, old)...)
+}
+
+// lacksStatus reports whether a stored object has no status yet. Go types can have an empty status then, which lacks
+// required fields.
+func (r *schemaRules) lacksStatus(obj client.Object) bool {
+	l := r.kind.layout
+	return r.kind.Status && l != nil && l.of(obj) && l.status >= 0 && l.value(obj).Field(l.status).IsZero()
 }
 
 // remember calls validate with the content of objects, unless the result for this content is cached.
