@@ -16,16 +16,16 @@ import (
 
 // serverClient is a client that reads directly from a server.
 type serverClient struct {
-	server  *Server
-	manager string
+	server *Server
+	name   string
 }
 
 var _ client.WithWatch = (*serverClient)(nil)
 
-// Client returns a client that reads from the server, without a cache. Its writes belong to the given field manager,
-// unless a request sets another one.
-func (s *Server) Client(manager string) client.WithWatch {
-	return &serverClient{server: s, manager: manager}
+// Client returns a client that reads from the server, without a cache. The name is that of the client in events, and of
+// the field manager of its writes unless a request sets another one.
+func (s *Server) Client(name string) client.WithWatch {
+	return &serverClient{server: s, name: name}
 }
 
 func (c *serverClient) Scheme() *runtime.Scheme {
@@ -47,9 +47,9 @@ func (c *serverClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 // request returns the common part of a request that writes, from its options.
 func (c *serverClient) request(fieldManager string, dryRun []string, subresource string) request {
 	if fieldManager == "" {
-		fieldManager = c.manager
+		fieldManager = c.name
 	}
-	return request{manager: fieldManager, dryRun: len(dryRun) > 0, subresource: subresource}
+	return request{client: c.name, manager: fieldManager, dryRun: len(dryRun) > 0, subresource: subresource}
 }
 
 // target returns the table and the key of the object of a request. Like a real client, it refuses names that are

@@ -160,7 +160,7 @@ func (c *serverClient) Delete(ctx context.Context, obj client.Object, opts ...cl
 	}
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
-	return c.server.delete(t, key, options.AsDeleteOptions())
+	return c.server.delete(t, key, c.name, options.AsDeleteOptions())
 }
 
 func (c *serverClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
@@ -176,5 +176,5 @@ func (c *serverClient) DeleteAllOf(ctx context.Context, obj client.Object, opts 
 	}
 	var options client.DeleteAllOfOptions
 	options.ApplyOptions(opts)
-	return c.server.deleteAll(t, &options)
+	return c.server.deleteAll(t, c.name, &options)
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// collector is the field manager of the garbage collector.
+// collector is the name of the garbage collector, as client and as field manager.
 const collector = "kube-controller-manager"
 
 // Collect executes a step that Garbage has returned, now or earlier. It does nothing if the object no longer exists or
@@ -23,7 +23,7 @@ func (s *Server) Collect(c Collection) error {
 	var err error
 	switch c.Type {
 	case DeleteOrphan, DeleteContent:
-		err = s.delete(t, c.Key, &metav1.DeleteOptions{
+		err = s.delete(t, c.Key, collector, &metav1.DeleteOptions{
 			PropagationPolicy: &c.policy, Preconditions: &metav1.Preconditions{UID: &c.UID},
 		})
 	case DropOwners, Release:
@@ -61,7 +61,7 @@ func (s *Server) Collect(c Collection) error {
 
 // edit changes the metadata of an object.
 func (s *Server) edit(t *table, c Collection, change func(client.Object)) error {
-	req := request{manager: collector}
+	req := request{client: collector, manager: collector}
 	_, err := s.update(t, c.Key, c.UID, req, func(r *record) (client.Object, error) {
 		obj := r.object.DeepCopyObject().(client.Object)
 		change(obj)
@@ -74,10 +74,10 @@ func (s *Server) edit(t *table, c Collection, change func(client.Object)) error 
 func (s *Server) finalize(t *table, c Collection) {
 	r := t.objects[c.Key]
 	if len(r.object.GetFinalizers()) == 0 {
-		s.remove(t, r)
+		s.remove(t, r, collector)
 		return
 	}
 	obj := r.object.DeepCopyObject().(client.Object)
 	clearNamespaceFinalizers(obj)
-	s.put(t, c.Key, obj, r.request())
+	s.put(t, c.Key, obj, r.request(collector))
 }

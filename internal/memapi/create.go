@@ -19,12 +19,12 @@ const generateAttempts = 8
 
 // request is the common part of all requests that write.
 type request struct {
-	manager, subresource string
-	dryRun               bool
-	applied              bool           // whether it is an apply
-	managed              bool           // whether the object already has its new managed fields
-	status               bool           // whether the object has a status, see record
-	lost                 map[string]any // see tidy
+	client, manager, subresource string
+	dryRun                       bool
+	applied                      bool           // whether it is an apply
+	managed                      bool           // whether the object already has its new managed fields
+	status                       bool           // whether the object has a status, see record
+	lost                         map[string]any // see tidy
 	// the object before the server adds anything but defaults, for managed fields; nil if the server adds nothing
 	sent client.Object
 }

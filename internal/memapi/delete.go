@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// delete deletes an object, or marks it for deletion.
-func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptions) error {
+// delete deletes an object for a client, or marks it for deletion.
+func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.DeleteOptions) error {
 	if errs := metavalidation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
@@ -27,7 +27,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	req := request{dryRun: len(opts.DryRun) > 0}
+	req := request{client: by, dryRun: len(opts.DryRun) > 0}
 	if err := s.validate(admissionv1.Delete, t, nil, r, req); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 		return t.notFound(key.Name)
 	}
 	if isNamespace(t) {
-		if done, err := s.terminate(t, r, opts); done || err != nil {
+		if done, err := s.terminate(t, r, by, opts); done || err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	}
 	// a graceful deletion with a grace period of zero is stored before the object is removed
 	if (graceful || len(finalizers) > 0) && !req.dryRun && (r.loose || !sameDeletion(obj, r.object)) {
-		r = s.put(t, key, obj, r.request())
+		r = s.put(t, key, obj, r.request(by))
 	}
 	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 &&
 		len(finalizers) == 0 && !graceful && !req.dryRun {
@@ -66,7 +66,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, opts *metav1.DeleteOptio
 	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || req.dryRun {
 		return nil
 	}
-	s.remove(t, r)
+	s.remove(t, r, by)
 	return nil
 }
 

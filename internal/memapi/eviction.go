@@ -78,7 +78,7 @@ func (c *subresourceClient) evictPod(
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	req := request{dryRun: len(opts.DryRun) > 0, subresource: statusSubresource} // made by the server
+	req := request{client: c.name, dryRun: len(opts.DryRun) > 0, subresource: statusSubresource} // made by the server
 	pod := r.object.(*corev1.Pod)
 	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed &&
 		phase != corev1.PodPending && pod.DeletionTimestamp == nil {
@@ -102,7 +102,7 @@ func (c *subresourceClient) evictPod(
 			p.ResourceVersion = new(updated.object.GetResourceVersion())
 		}
 	}
-	return s.delete(t, key, opts)
+	return s.delete(t, key, c.name, opts)
 }
 
 func setDisruptionTarget(status *corev1.PodStatus, now metav1.Time) {

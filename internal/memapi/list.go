@@ -235,14 +235,14 @@ func parseContinue(token string) (int64, client.ObjectKey, error) {
 	return version, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, nil
 }
 
-// deleteAll deletes the selected objects one by one.
-func (s *Server) deleteAll(t *table, options *client.DeleteAllOfOptions) error {
+// deleteAll deletes the selected objects one by one for a client.
+func (s *Server) deleteAll(t *table, by string, options *client.DeleteAllOfOptions) error {
 	p, err := s.page(t, &options.ListOptions)
 	if err != nil {
 		return err
 	}
 	for _, r := range p.records {
-		if err := s.delete(t, r.key, options.AsDeleteOptions()); err != nil && !apierrors.IsNotFound(err) {
+		if err := s.delete(t, r.key, by, options.AsDeleteOptions()); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

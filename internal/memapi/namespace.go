@@ -94,7 +94,7 @@ func (t *table) admitDelete(key client.ObjectKey) error {
 
 // terminate starts the deletion of a namespace, and reports whether the namespace must be kept until its finalizers are
 // removed.
-func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (done bool, err error) {
+func (s *Server) terminate(t *table, r *record, by string, opts *metav1.DeleteOptions) (done bool, err error) {
 	if p := opts.Preconditions; p != nil {
 		conflict := func(field, wanted, found string) error {
 			return apierrors.NewConflict(t.resource, r.key.Name,
@@ -115,7 +115,7 @@ func (s *Server) terminate(t *table, r *record, opts *metav1.DeleteOptions) (don
 	setNamespacePhase(obj, corev1.NamespaceTerminating)
 	obj.SetFinalizers(t.namespaceDeletionFinalizers(obj.GetFinalizers(), opts))
 	if len(opts.DryRun) == 0 {
-		s.put(t, r.key, obj, r.request())
+		s.put(t, r.key, obj, r.request(by))
 	}
 	return true, nil
 }

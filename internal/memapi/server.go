@@ -92,6 +92,9 @@ type Event struct {
 	Object client.Object
 	// Old is the object before the change. Nil if it was created.
 	Old client.Object
+	// Client is the name of the client that made the change, whatever field manager its request names. That of the
+	// garbage collector is "kube-controller-manager".
+	Client string
 
 	request        request
 	at             time.Time

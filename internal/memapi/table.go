@@ -99,9 +99,9 @@ func (t *table) find(key client.ObjectKey) (int, bool) {
 	})
 }
 
-// request returns the request for a change that the server makes itself.
-func (r *record) request() request {
-	return request{managed: r.managed, status: r.status}
+// request returns the request for a change that the server makes for a client.
+func (r *record) request(by string) request {
+	return request{client: by, managed: r.managed, status: r.status}
 }
 
 // put stores an object as the next version, and returns its record. The object must not be changed afterwards.
@@ -113,8 +113,8 @@ func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req requ
 		loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource,
 	}
 	event := Event{
-		Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj, request: req,
-		at: s.now(), record: r,
+		Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj,
+		Client: req.client, request: req, at: s.now(), record: r,
 	}
 	i, found := t.find(key)
 	if !found {
@@ -135,8 +135,8 @@ func (t *table) replace(r *record) {
 	t.sorted[i], t.objects[r.key] = r, r
 }
 
-// remove removes an object.
-func (s *Server) remove(t *table, r *record) {
+// remove removes an object for a client.
+func (s *Server) remove(t *table, r *record, by string) {
 	s.version++
 	last := shallowCopy(r.object)
 	last.SetResourceVersion(strconv.FormatInt(s.version, 10))
@@ -146,7 +146,7 @@ func (s *Server) remove(t *table, r *record) {
 	t.used(r.key)
 	s.record(t, Event{
 		Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object,
-		record: &record{key: r.key, object: last, status: r.status}, before: r,
+		Client: by, record: &record{key: r.key, object: last, status: r.status}, before: r,
 	})
 }
 

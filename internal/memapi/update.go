@@ -81,7 +81,7 @@ func (s *Server) store(t *table, before, r *record, obj client.Object, req reque
 	}
 	if emptied(t, obj, r.object) {
 		if !req.dryRun {
-			s.remove(t, r)
+			s.remove(t, r, req.client)
 		}
 		last := &record{object: obj, status: req.status}
 		if len(req.lost) > 0 { // the object was not stored

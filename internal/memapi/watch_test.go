@@ -176,3 +176,33 @@ func TestHistory(t *testing.T) {
 	w.equal("old of the third", events[1].Object, events[2].Old)
 	w.equal("data of the first", "value", events[0].Object.(*corev1.ConfigMap).Data["key"])
 }
+
+// TestEventsNameTheirClient checks that events have the name of the client that made the change, whatever field manager
+// its request names.
+func TestEventsNameTheirClient(t *testing.T) {
+	w := newWorld(t)
+	other := w.Client("other")
+	owner, owned, kept := configMap("owner"), configMap("owned"), configMap("kept")
+	kept.Finalizers = []string{"example.org/hold"}
+	w.must(other.Create(w.Context(), owner, client.FieldOwner("tester")))
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
+	w.create(owned)
+	w.create(kept)
+	w.must(other.Patch(w.Context(), owned, mergePatch(`{"data":{"a":"b"}}`)))
+	w.must(w.c.Delete(w.Context(), owner))
+	w.must(other.DeleteAllOf(w.Context(), &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingFields{
+		"metadata.name": "kept",
+	}))
+	for _, garbage := range w.Garbage() {
+		w.must(w.Collect(garbage))
+	}
+	w.must(w.c.Patch(w.Context(), kept, mergePatch(`{"metadata":{"finalizers":null}}`)))
+	var got []string
+	for _, e := range w.Events(0) {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Client, e.Type, e.Key.Name))
+	}
+	w.equal("events", []string{
+		"other ADDED owner", "tester ADDED owned", "tester ADDED kept", "other MODIFIED owned", "tester DELETED owner",
+		"other MODIFIED kept", "kube-controller-manager DELETED owned", "tester DELETED kept",
+	}, got)
+}
