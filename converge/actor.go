@@ -21,9 +21,12 @@ type Actor struct {
 	Name string
 	// For has the kind of the objects that the actor acts on. Required.
 	For client.Object
+	// Owns are kinds of objects that the actor creates. Their controller owner, an object of the kind For, is acted on
+	// after each change of them.
+	Owns []client.Object
 	// Act is called with an object some time after each change of it, also after a change by Act itself, and while the
-	// object is being deleted. It must ignore objects that need no action. An error without faults fails the scenario.
-	// Required.
+	// object is being deleted. It is also called after the deletion of an object of any kind, with the controller owner.
+	// It must ignore objects that need no action. An error without faults fails the scenario. Required.
 	Act func(ctx context.Context, c client.Client, obj client.Object) error
 
 	// collector is set for the garbage collector.

@@ -45,33 +45,50 @@ const maxActs = 2000
 
 var actorFaults = faultsAt(atActor)
 
-// changed queues an object for its actors, and the garbage collector.
+// changed queues an object, or its controller owner, for actors and the garbage collector.
 func (a *actors) changed(e memapi.Event) {
 	if e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil ||
 		len(e.Object.GetOwnerReferences()) > 0 && hasNewOwners(e) {
 		a.pendingGarbage = true
 	}
-	if e.Type == watch.Deleted {
+	for _, actor := range a.list {
+		if actor.kind == e.Kind && e.Type != watch.Deleted {
+			a.queue(actor, e.Key)
+		}
+		if e.Type != watch.Deleted && !slices.Contains(actor.owns, e.Kind) {
+			continue
+		}
+		for _, obj := range []client.Object{e.Old, e.Object} {
+			if nilcheck.IsNil(obj) {
+				continue
+			}
+			owner, ok := a.run.plan.ownerOf(actor.kind, obj)
+			if ok && a.run.world.server.Get(actor.kind, owner) != nil {
+				a.queue(actor, owner)
+			}
+		}
+	}
+}
+
+// queue queues an object for an actor, unless it is already queued.
+func (a *actors) queue(actor *actorState, key types.NamespacedName) {
+	if slices.Contains(actor.due, key) || slices.Contains(actor.deferred, key) {
 		return
 	}
-	for _, actor := range a.list {
-		if actor.kind != e.Kind || slices.Contains(actor.due, e.Key) || slices.Contains(actor.deferred, e.Key) {
-			continue
-		}
-		if a.slow {
-			actor.deferred = append(actor.deferred, e.Key)
-			continue
-		}
-		switch a.run.faults.at(site{"act " + actor.Name, e.Kind.Kind, keyOf(e.Object)}, actorFaults) {
-		case FaultLate:
-			actor.deferred = append(actor.deferred, e.Key)
-			a.run.trace.fault(actor.Name, "delays "+e.Kind.Kind+" "+nameOf(e.Key), FaultLate)
-		case FaultEarly:
-			a.run.trace.fault(actor.Name, "acts at once on "+e.Kind.Kind+" "+nameOf(e.Key), FaultEarly)
-			a.act(actor, e.Key)
-		default:
-			actor.due = append(actor.due, e.Key)
-		}
+	if a.slow {
+		actor.deferred = append(actor.deferred, key)
+		return
+	}
+	r, name := a.run, actor.kind.Kind+" "+nameOf(key)
+	switch r.faults.at(site{"act " + actor.Name, actor.kind.Kind, r.world.generated.key(key)}, actorFaults) {
+	case FaultLate:
+		actor.deferred = append(actor.deferred, key)
+		r.trace.fault(actor.Name, "delays "+name, FaultLate)
+	case FaultEarly:
+		r.trace.fault(actor.Name, "acts at once on "+name, FaultEarly)
+		a.act(actor, key)
+	default:
+		actor.due = append(actor.due, key)
 	}
 }
 
@@ -132,7 +149,7 @@ func (a *actors) act(actor *actorState, key types.NamespacedName) {
 		r.violate(scenarioFailure(fmt.Sprintf("actor %s does not stop: it has acted %d times", actor.Name, maxActs)))
 		return
 	}
-	defer r.watches.as(actor.Name)()
+	defer r.watches.forward()
 	before := r.world.server.Version()
 	err := actor.Act(r.ctx, actor.client, withKind(stored, actor.kind))
 	if err != nil || r.world.server.Version() != before {
@@ -165,7 +182,7 @@ func (a *actors) collect(deferred bool) bool {
 			return false
 		}
 		delete(a.deferredGarbage, name)
-		defer r.watches.as("gc")()
+		defer r.watches.forward()
 		r.trace.actor("gc", name, r.world.server.Collect(garbage))
 		return true
 	}
@@ -179,7 +196,7 @@ func (a *actors) collect(deferred bool) bool {
 // delaysGarbage reports whether an action of the garbage collector is delayed.
 func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
 	r := a.run
-	at := site{"collect", garbage.Kind.Kind, r.world.keyFor(garbage.Kind, garbage.Key)}
+	at := site{"collect", garbage.Kind.Kind, r.world.generated.key(garbage.Key)}
 	if r.faults.at(at, setOf(FaultLate)) == FaultLate {
 		r.trace.fault("gc", "delays "+name, FaultLate)
 		return true

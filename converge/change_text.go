@@ -19,7 +19,7 @@ func (w *world) changeOf(c *call) string {
 		if e.Kind != c.gvk || e.Type != watch.Modified || e.Key != client.ObjectKeyFromObject(c.obj) {
 			continue
 		}
-		nothing := strings.NewReplacer()
+		nothing := &replacer{uids: strings.NewReplacer()}
 		before, after := w.plan.fieldsOf(e.Kind, e.Old, nothing), w.plan.fieldsOf(e.Kind, e.Object, nothing)
 		var changes []string
 		for _, path := range sortedKeys(after) {

@@ -61,12 +61,14 @@ func (c Cloud) Create(ctx context.Context, key, value string) error {
 // CreateNamed creates a value and returns its key, which the system generates from a prefix. Two calls create two
 // values.
 func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key string, err error) {
+	world := &c.process.run.world
 	err = c.call(ctx, "create", prefix, func(s *cloudState) error {
 		if s.named == nil {
 			s.named = map[string]int{}
 		}
 		s.named[prefix]++
 		key = fmt.Sprintf("%s%d", prefix, s.named[prefix])
+		world.generated.learn(key, prefix)
 		s.set(key, value)
 		return nil
 	})

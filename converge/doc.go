@@ -54,8 +54,8 @@
 // watches.go forwards events to them.
 //
 // The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go,
-// flatten.go and alike.go compare states. fault_table.go describes the faults, and hint.go finds the usual mistake.
-// trace.go, timeline.go, report.go and html*.go show what happened.
+// flatten.go and alike.go compare states, in which generated.go replaces generated names. fault_table.go describes the
+// faults, and hint.go finds the usual mistake. trace.go, timeline.go, report.go and html*.go show what happened.
 //
 // # What it proves
 //

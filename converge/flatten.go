@@ -4,6 +4,7 @@ package converge
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 // value if it is a set, and otherwise by its index.
 type flattener struct {
 	fields  fields
-	replace *strings.Replacer
+	replace *replacer
 	// conditions is set if status.conditions is a map by type although the schema does not say so.
 	conditions bool
 }
@@ -27,12 +28,16 @@ type fieldPath struct{ path, mask string }
 
 func (p fieldPath) field(key string) fieldPath {
 	if !plainKey(key) {
-		return fieldPath{p.path + "[" + key + "]", p.mask + "[" + key + "]"}
+		return p.bracketed(key)
 	}
 	if p.path == "" {
 		return fieldPath{key, key}
 	}
 	return fieldPath{p.path + "." + key, p.mask + "." + key}
+}
+
+func (p fieldPath) bracketed(key string) fieldPath {
+	return fieldPath{p.path + "[" + key + "]", p.mask + "[" + key + "]"}
 }
 
 func (p fieldPath) item(name string) fieldPath { return fieldPath{p.path + "[" + name + "]", p.mask} }
@@ -45,11 +50,7 @@ func (f flattener) set(path, value string) { f.fields[path] = field{value, path}
 func (f flattener) add(at fieldPath, value any, t apply.Type) {
 	switch value := value.(type) {
 	case map[string]any:
-		for key, item := range value {
-			if key != "observedGeneration" { // further writes change generations
-				f.add(at.field(key), item, t.Field(key))
-			}
-		}
+		addMap(f, at.field, value, t)
 	case []any:
 		keys, associative := t.Keys()
 		if f.conditions && at.path == "status.conditions" && areConditions(value) {
@@ -72,6 +73,38 @@ func (f flattener) add(at fieldPath, value any, t apply.Type) {
 	}
 }
 
+// addMap adds the items of a map, whose keys may contain generated names. If the names of several are alike, their
+// content determines their order.
+func addMap[V any](f flattener, at func(key string) fieldPath, items map[string]V, t apply.Type) {
+	var renamed map[string][]string
+	for key, item := range items {
+		switch name := f.replace.names.replace(key); {
+		case key == "observedGeneration": // further writes change generations
+		case key == touched: // operators pass annotations on
+		case name == key:
+			f.add(at(key), item, t.Field(key))
+		default:
+			if renamed == nil {
+				renamed = map[string][]string{}
+			}
+			renamed[name] = append(renamed[name], key)
+		}
+	}
+	for name, keys := range renamed {
+		slices.SortFunc(keys, func(a, b string) int { return strings.Compare(f.whole(items[a]), f.whole(items[b])) })
+		for i, key := range keys {
+			f.add(at(numbered(name, i)), items[key], t.Field(key))
+		}
+	}
+}
+
+// whole returns the content of an item.
+func (f flattener) whole(item any) string {
+	whole := flattener{fields: fields{}, replace: f.replace}
+	whole.add(fieldPath{}, item, apply.Type{})
+	return whole.fields.String()
+}
+
 // identity names an item of a list by its keys or, if there are none, by its value.
 func (f flattener) identity(item any, keys []string) string {
 	content, ok := item.(map[string]any)
@@ -79,9 +112,7 @@ func (f flattener) identity(item any, keys []string) string {
 		return f.text(item)
 	}
 	if len(keys) == 0 {
-		whole := flattener{fields: fields{}, replace: f.replace}
-		whole.add(fieldPath{}, item, apply.Type{})
-		return whole.fields.String()
+		return f.whole(item)
 	}
 	var parts []string
 	for _, key := range keys {

@@ -93,7 +93,6 @@ func (g *gateway) serveNext() bool {
 		r.watches.wasRead(c.gvk)
 	}
 	r.watches.forward()
-	r.world.acting = ""
 	c.served <- err
 	return true
 }
@@ -105,9 +104,7 @@ func (g *gateway) fault(c *call) Fault {
 	}
 	r := g.run
 	at := c.site
-	if !c.outside {
-		at.key = r.world.keyFor(c.gvk, at.key)
-	}
+	at.kind, at.key = r.world.generated.replace(at.kind), r.world.generated.key(at.key)
 	faults, rival := g.faultsOf(c), r.process.rival(c)
 	if rival != "" {
 		faults |= setOf(FaultOvertaken)
@@ -166,7 +163,7 @@ func (g *gateway) objectFaults(c *call) faultSet {
 	}
 	// An object whose name the API server has generated would get another name, and an applied object would keep fields
 	// that the other client owns.
-	if len(stored.GetFinalizers()) > 0 || thingOf(c.gvk, stored).generated || applied(stored) {
+	if len(stored.GetFinalizers()) > 0 || hasGeneratedName(stored) || applied(stored) {
 		faults &^= setOf(FaultRecreated)
 	}
 	return faults
@@ -186,7 +183,7 @@ func (g *gateway) perform(c *call, fault Fault) error {
 	if c.obj != nil || c.effect {
 		time.Sleep(writeTime)
 	}
-	r.world.acting, g.serving = byProcess, c
+	g.serving = c
 	err := g.answer(c, fault)
 	g.serving = nil
 	if err == nil && c.into != nil {
@@ -228,8 +225,8 @@ func (g *gateway) answer(c *call, fault Fault) error {
 		g.inFlight = append(g.inFlight, inFlightWrite{after: r.process.number, do: func() {
 			r.world.lateWrite = true
 			defer func() { r.world.lateWrite = false }()
-			defer r.watches.as(byProcess)()
 			r.trace.late(c, c.do(target))
+			r.watches.forward()
 		}})
 		r.crash()
 		return nil
@@ -246,6 +243,7 @@ func (g *gateway) answer(c *call, fault Fault) error {
 		return apierrs.NewInternalError(fmt.Errorf("injected"))
 	case FaultMeanwhile:
 		r.users.meanwhile()
+	case "":
 	default:
 		r.others.interfere(c, fault)
 	}

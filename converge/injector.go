@@ -15,8 +15,9 @@ type injector struct {
 	visits map[site]int
 	// points are the injection points of the run, in their order.
 	points []injectionPoint
-	// injected counts the faults of the schedule that were injected.
+	// injected counts the faults of the schedule that were injected, and last is the point of the last one.
 	injected int
+	last     point
 }
 
 // injectionPoint is a point, and the faults that apply there.
@@ -47,12 +48,16 @@ func (i *injector) at(s site, faults faultSet) Fault {
 		return ""
 	}
 	i.injected++
+	i.last = p
 	i.trace.hit(p)
 	return fault
 }
 
-// withdraw records that the last fault was not injected after all: the other client could not perform its write.
-func (i *injector) withdraw() { i.injected-- }
+// withdraw records that the fault at a point was not injected after all: the other client could not perform its write.
+func (i *injector) withdraw(p point) {
+	i.injected--
+	i.trace.missed(p)
+}
 
 // onlyRepeats reports whether the schedule only has faults after which a cache starts again or repeats its objects.
 // These do not undo any work.

@@ -63,8 +63,8 @@ func (o *deletionOracle) settled(s *snapshot) {
 	}
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
-			if o.world.own[obj.GetUID()] {
-				o.leftOver(thingOf(kind, obj).String())
+			if o.world.leftOver(obj) {
+				o.leftOver(s.generated.thing(kind, obj).String())
 				return
 			}
 		}

@@ -48,8 +48,8 @@ func (l *ledger) raise(other ledger) {
 
 // changed counts a creation or deletion.
 func (o *duplicatesOracle) changed(e memapi.Event) {
-	t := thingOf(e.Kind, e.Object)
-	mine := o.world.acting == byProcess
+	t := o.world.generated.thing(e.Kind, e.Object)
+	mine := e.Client == byProcess
 	switch {
 	case e.Type == watch.Added && mine:
 		if o.world.orphan(e.Object) {
@@ -72,7 +72,7 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 
 // cloudChanged counts a creation or deletion in the external system.
 func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
-	t := thing{kind: schema.GroupVersionKind{Kind: "cloud"}, name: key}
+	t := thing{kind: schema.GroupVersionKind{Kind: "cloud"}, key: types.NamespacedName{Name: o.world.generated.replace(key)}}
 	if !existed {
 		o.created[t]++
 	} else if verb == "delete" {
@@ -92,7 +92,7 @@ func (o *duplicatesOracle) explainAll(kind schema.GroupVersionKind, key types.Na
 		return
 	}
 	done[stored.GetUID()] = true
-	o.explained[thingOf(kind, stored)]++
+	o.explained[o.world.generated.thing(kind, stored)]++
 	namespace := kind.Group == "" && kind.Kind == "Namespace"
 	for _, dependent := range o.world.server.Kinds() {
 		for _, obj := range o.world.server.List(dependent) {

@@ -118,7 +118,7 @@ func (o *statusOracle) checkReady() {
 		for _, w := range ready.workloads() {
 			if o.plan.waits && w.observed < w.generation {
 				early(CauseReadyBeforeRollout, ready, fmt.Sprintf(
-					"%s is rolled out: its generation is %d, and that of its status %d", w.thing, w.generation, w.observed,
+					"%s is rolled out: its generation is %d, and that of its status %d", w.name, w.generation, w.observed,
 				))
 				return
 			}
@@ -148,7 +148,7 @@ func (o *statusOracle) missing(ready readiness) string {
 	then := o.plan.flatten(ready.state)
 	for n, kind := range settled.kinds {
 		for _, obj := range settled.objects[n] {
-			name := thingOf(kind, obj).String()
+			name := settled.generated.thing(kind, obj).String()
 			created := obj.GetCreationTimestamp()
 			if then[name] == nil && created.Sub(ready.at) < pollTime && isOwnedBy(obj, ready.uid) {
 				return name
@@ -175,7 +175,7 @@ func (ready readiness) workloads() []workload {
 // still is Ready. That is a violation only if the workload is the one fault, and if no request is queued.
 func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, p *process) {
 	obj := o.world.server.Get(kind, key)
-	if obj == nil || o.flapped != thingOf(kind, obj) || !o.plan.waits || o.faults > 1 || len(p.queue.items) > 0 {
+	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.plan.waits || o.faults > 1 || len(p.queue.items) > 0 {
 		return
 	}
 	if m := p.manager; m != nil && m.busy {
@@ -188,7 +188,7 @@ func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.Namesp
 			name := o.primaryName(primary)
 			o.violate(Violation{
 				Oracle: OracleStatus, Cause: CauseReadyUnavailable, About: name,
-				Message: fmt.Sprintf("%s is Ready although %s has no available replica", name, thingOf(kind, obj)),
+				Message: fmt.Sprintf("%s is Ready although %s has no available replica", name, o.world.generated.thing(kind, obj)),
 			})
 			return
 		}
@@ -208,5 +208,5 @@ func readyMeansAvailable(o outcome) bool {
 
 // isFlapping makes a workload the one that recovering checks.
 func (o *statusOracle) isFlapping(kind schema.GroupVersionKind, obj client.Object) {
-	o.flapped = thingOf(kind, obj)
+	o.flapped = o.world.generated.thing(kind, obj)
 }

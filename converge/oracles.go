@@ -87,7 +87,7 @@ func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles
 // changed is called for each watch event of the API server.
 func (o *oracles) changed(e memapi.Event) {
 	o.duplicates.changed(e)
-	if e.Kind != o.world.plan.primary || o.world.acting != byProcess {
+	if e.Kind != o.world.plan.primary || e.Client != byProcess {
 		return
 	}
 	o.deletion.changed(e)

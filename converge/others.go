@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"errors"
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,35 +26,40 @@ const touched = "converge.trueup.dev/touched"
 
 var background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 
-// interfere changes the object of a call, as a fault requires.
+// interfere changes the object of a call, as a fault requires. If the API server rejects that, the fault is withdrawn.
 func (o *otherClient) interfere(c *call, fault Fault) {
+	var err error
+	at := o.run.faults.last
 	switch fault {
 	case FaultConflict:
-		o.annotate(c)
+		err = o.annotate(c)
 	case FaultExists:
-		o.createSame(c)
+		err = o.createSame(c)
 	case FaultTaken, FaultTakenUnnoticed:
-		o.takeName(c, fault == FaultTaken)
+		err = o.takeName(c, fault == FaultTaken)
 	case FaultDeleted, FaultRecreated:
-		o.remove(c, fault == FaultRecreated)
+		err = o.remove(c, fault == FaultRecreated)
+	default:
+		panic(fmt.Sprintf("no other client injects the fault %q", fault))
 	}
+	if err != nil {
+		o.run.faults.withdraw(at)
+	}
+	o.run.watches.forward()
 }
 
-func (o *otherClient) annotate(c *call) {
+var errAbsent = errors.New("the object does not exist")
+
+func (o *otherClient) annotate(c *call) error {
 	r := o.run
 	obj := r.world.storedFor(c)
 	if obj == nil {
-		r.faults.withdraw()
-		return
+		return errAbsent
 	}
-	defer r.watches.as(byOther)()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touched, r.world.server.Version())
 	err := r.world.other.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
 	r.trace.foreign("annotate", c, err)
-	if err != nil {
-		r.faults.withdraw()
-	}
-	r.watches.forward()
+	return err
 }
 
 // hasAnnotated reports whether the other client has annotated the object of a call.
@@ -67,23 +73,21 @@ func (o *otherClient) hasAnnotated(c *call) bool {
 }
 
 // createSame creates the object of a call before the process does.
-func (o *otherClient) createSame(c *call) {
+func (o *otherClient) createSame(c *call) error {
 	r := o.run
 	obj := withKind(c.obj, c.gvk)
-	defer r.watches.as(byOther)()
 	err := r.world.other.Create(r.ctx, obj)
 	r.trace.foreign("create", c, err)
-	if err != nil {
-		r.faults.withdraw()
-		return
+	if err == nil {
+		r.world.own[obj.GetUID()] = true
 	}
-	r.world.own[obj.GetUID()] = true
+	return err
 }
 
-// takeName creates an object of the same name for a short time, with another controller if it is in a namespace.
-func (o *otherClient) takeName(c *call, noticed bool) {
+// takeName creates an object of the same name for a short time, with another controller if it is in a namespace. The
+// process ends some time later if it is to notice that the name is free again.
+func (o *otherClient) takeName(c *call, noticed bool) error {
 	r := o.run
-	defer r.watches.as(byOther)()
 	obj := withKind(c.obj, c.gvk)
 	obj.SetOwnerReferences(nil)
 	obj.SetFinalizers(nil)
@@ -97,22 +101,18 @@ func (o *otherClient) takeName(c *call, noticed bool) {
 	}
 	err := r.world.other.Create(r.ctx, obj)
 	r.trace.foreign("create", c, err)
-	r.watches.forward()
 	if err != nil {
-		r.faults.withdraw()
+		o.deleteOwner(owner)
+		return err
 	}
 	uid := obj.GetUID()
 	r.scheduler.after(longLag, func() {
-		defer r.watches.as(byOther)()
-		if err == nil {
-			r.oracles.duplicates.explain(c.gvk, c.key) // also what was created for it
-			r.trace.foreign("delete", c, r.world.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, background))
-		}
-		if owner != nil {
-			_ = r.world.other.Delete(r.ctx, owner)
-		}
-		o.restartWhenIdle = noticed
+		r.oracles.duplicates.explain(c.gvk, c.key) // also what was created for it
+		r.trace.foreign("delete", c, r.world.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, background))
+		o.deleteOwner(owner)
+		o.restartWhenIdle = o.restartWhenIdle || noticed
 	})
+	return nil
 }
 
 // createOwner creates an object that can own another one, or returns nil.
@@ -130,30 +130,31 @@ func (o *otherClient) createOwner(namespace string) client.Object {
 	return owner
 }
 
+func (o *otherClient) deleteOwner(owner client.Object) {
+	if owner != nil {
+		_ = o.run.world.other.Delete(o.run.ctx, owner)
+	}
+}
+
 // remove deletes the object of a call, and creates it again if recreate is set.
-func (o *otherClient) remove(c *call, recreate bool) {
+func (o *otherClient) remove(c *call, recreate bool) error {
 	r := o.run
 	obj := r.world.storedFor(c)
 	if obj == nil {
-		r.faults.withdraw()
-		return
+		return errAbsent
 	}
-	defer r.watches.as(byOther)()
 	r.oracles.duplicates.explain(c.gvk, c.key)
 	err := r.world.other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), background)
 	r.trace.foreign("delete", c, err)
-	r.watches.forward()
-	if err != nil {
-		r.faults.withdraw()
-	} else if recreate {
-		obj.SetResourceVersion("")
-		obj.SetUID("")
-		if err = r.world.other.Create(r.ctx, obj); err == nil {
-			r.world.own[obj.GetUID()] = true
-		} else {
-			r.faults.withdraw()
-		}
-		r.trace.foreign("create", c, err)
-		r.watches.forward()
+	if err != nil || !recreate {
+		return err
 	}
+	r.watches.forward()
+	obj.SetResourceVersion("")
+	obj.SetUID("")
+	if err = r.world.other.Create(r.ctx, obj); err == nil {
+		r.world.own[obj.GetUID()] = true
+	}
+	r.trace.foreign("create", c, err)
+	return err
 }

@@ -39,7 +39,7 @@ func (o *otherClient) disturbObject(kind schema.GroupVersionKind, obj client.Obj
 	if w, ok := workloadOf(kind, obj); ok && actor != nil && actor.restores && w.available > 0 {
 		faults |= setOf(FaultFlap)
 	}
-	switch r.faults.at(site{"quiet", kind.Kind, keyOf(obj)}, faults) {
+	switch r.faults.at(site{"quiet", kind.Kind, r.world.generated.key(key)}, faults) {
 	case FaultChildDeleted:
 		o.change(kind, key, "delete", FaultChildDeleted, func(obj client.Object) error {
 			return r.world.other.Delete(r.ctx, obj, background)
@@ -62,11 +62,11 @@ func (o *otherClient) change(
 	kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault Fault, do func(client.Object) error,
 ) {
 	r := o.run
-	defer r.watches.as(byOther)()
+	defer r.watches.forward()
 	r.oracles.duplicates.explain(kind, key)
 	err := do(withKind(r.world.server.Get(kind, key), kind))
 	if err != nil {
-		r.faults.withdraw()
+		r.faults.withdraw(r.faults.last)
 	}
 	r.trace.fault(byOther, verb+" "+kind.Kind+" "+nameOf(key)+failure(err), fault)
 }

@@ -54,6 +54,7 @@ type actorOf struct {
 	Actor
 
 	kind schema.GroupVersionKind
+	owns []schema.GroupVersionKind
 }
 
 // newPlan checks a scenario. The error lists all problems.
@@ -168,13 +169,20 @@ func (c *scenarioCheck) world() {
 		if actor.collector {
 			continue
 		}
-		if actor.Name == "" {
+		switch actor.Name {
+		case "":
 			c.problem("World[%d].Name is required", i)
+		case byProcess, byUser, byOther:
+			c.problem("World[%d].Name must not be %q, which is the name of another client", i, actor.Name)
 		}
 		if actor.Act == nil {
 			c.problem("World[%d].Act is required", i)
 		}
-		c.actors = append(c.actors, actorOf{actor, c.kindOf(fmt.Sprintf("World[%d].For", i), actor.For)})
+		of := actorOf{Actor: actor, kind: c.kindOf(fmt.Sprintf("World[%d].For", i), actor.For)}
+		for n, obj := range actor.Owns {
+			of.owns = append(of.owns, c.kindOf(fmt.Sprintf("World[%d].Owns[%d]", i, n), obj))
+		}
+		c.actors = append(c.actors, of)
 	}
 	for i, mask := range c.Masks {
 		if mask.Field == "" {

@@ -133,11 +133,7 @@ func (r *run) give() {
 			return
 		}
 	}
-	for _, e := range r.world.server.Events(r.world.forwarded) {
-		r.watches.observe(e)
-		r.actors.changed(e)
-	}
-	r.world.forwarded = r.world.server.Version()
+	r.watches.forward()
 }
 
 // execute performs the steps, and checks the whole run.

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/internal/memapi/apply"
 )
 
 // snapshot is the state at a Settle.
@@ -21,6 +22,8 @@ type snapshot struct {
 	kinds   []schema.GroupVersionKind
 	objects [][]client.Object
 	cloud   map[string]string
+	// generated are the names that were generated until then.
+	generated generatedNames
 	// flat is the state as a list of fields, once it was needed.
 	flat map[string]*flatObject
 }
@@ -28,7 +31,7 @@ type snapshot struct {
 // flatObject is an object as a list of fields.
 type flatObject struct {
 	fields fields
-	// extra is set for all but the first of several objects whose names the API server has generated from one prefix.
+	// extra is set for all but the first of several objects whose names differ only in generated parts.
 	extra bool
 }
 
@@ -43,7 +46,7 @@ type field struct {
 }
 
 func (w *world) snapshot() *snapshot {
-	s := &snapshot{cloud: maps.Clone(w.cloud.values)}
+	s := &snapshot{cloud: maps.Clone(w.cloud.values), generated: w.generated}
 	for _, kind := range w.server.Kinds() {
 		if kind.Group == "" && kind.Kind == "Namespace" {
 			continue
@@ -154,18 +157,12 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 	if s.flat != nil {
 		return s.flat
 	}
-	n := &namer{}
-	for i, kind := range s.kinds {
-		for _, obj := range s.objects[i] {
-			n.learn(kind, obj)
-		}
-	}
-	replace := n.replacer()
+	replace := s.replacer()
 	groups := map[string][]fields{}
 	kinds := map[string]schema.GroupVersionKind{}
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
-			name := thingOf(kind, obj).String()
+			name := s.generated.thing(kind, obj).String()
 			if other, ok := kinds[name]; ok && other != kind {
 				name += " of " + kind.Group
 			}
@@ -173,21 +170,26 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 			groups[name] = append(groups[name], p.fieldsOf(kind, obj, replace))
 		}
 	}
+	for _, key := range sortedKeys(s.cloud) {
+		name := "cloud " + s.generated.replace(key)
+		groups[name] = append(groups[name], fields{"value": {replace.Replace(s.cloud[key]), "value"}})
+	}
 	s.flat = map[string]*flatObject{}
 	for name, group := range groups {
 		slices.SortFunc(group, func(a, b fields) int { return strings.Compare(a.String(), b.String()) })
 		for i, f := range group {
-			unique := name
-			if i > 0 {
-				unique = fmt.Sprintf("%s (%d)", name, i+1)
-			}
-			s.flat[unique] = &flatObject{f, i > 0}
+			s.flat[numbered(name, i)] = &flatObject{f, i > 0}
 		}
 	}
-	for _, key := range sortedKeys(s.cloud) {
-		s.flat["cloud "+key] = &flatObject{fields: fields{"value": {replace.Replace(s.cloud[key]), "value"}}}
-	}
 	return s.flat
+}
+
+// numbered returns the name of one of several objects, or fields, that have the same name.
+func numbered(name string, i int) string {
+	if i == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%d)", name, i+1)
 }
 
 func (f fields) String() string {
@@ -198,21 +200,8 @@ func (f fields) String() string {
 	return b.String()
 }
 
-// namer replaces what has another name in each run.
-type namer struct{ pairs []string }
-
-func (n *namer) learn(kind schema.GroupVersionKind, obj client.Object) {
-	t := thingOf(kind, obj)
-	n.pairs = append(n.pairs, string(obj.GetUID()), "uid("+t.String()+")")
-	if t.generated {
-		n.pairs = append(n.pairs, obj.GetName(), t.name+"*")
-	}
-}
-
-func (n *namer) replacer() *strings.Replacer { return strings.NewReplacer(n.pairs...) }
-
 // fieldsOf lists the fields of an object.
-func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace *strings.Replacer) fields {
+func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace *replacer) fields {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return fields{"": {value: err.Error()}}
@@ -248,14 +237,8 @@ func within(path, outer string) bool {
 
 // addMetadata adds the metadata that users and controllers set.
 func (f flattener) addMetadata(obj client.Object) {
-	for key, value := range obj.GetLabels() {
-		f.set("metadata.labels["+key+"]", strconv.Quote(f.replace.Replace(value)))
-	}
-	for key, value := range obj.GetAnnotations() {
-		if key != touched {
-			f.set("metadata.annotations["+key+"]", f.scalar(value))
-		}
-	}
+	addMap(f, fieldPath{"metadata.labels", "metadata.labels"}.bracketed, obj.GetLabels(), apply.Type{})
+	addMap(f, fieldPath{"metadata.annotations", "metadata.annotations"}.bracketed, obj.GetAnnotations(), apply.Type{})
 	for _, finalizer := range obj.GetFinalizers() {
 		f.set("metadata.finalizers["+finalizer+"]", "is set")
 	}

@@ -76,7 +76,12 @@ func (r *run) startReconciler(m *processManager) {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	})
 	for _, kind := range r.plan.owns {
-		p.watch(kind, r.plan.ownerOf)
+		p.watch(kind, func(obj client.Object) []reconcile.Request {
+			if key, ok := r.plan.ownerOf(r.plan.primary, obj); ok {
+				return []reconcile.Request{{NamespacedName: key}}
+			}
+			return nil
+		})
 	}
 	for _, w := range r.plan.watches {
 		p.informer(w.kind).mappers = append(p.informer(w.kind).mappers, w.Requests)
@@ -108,22 +113,22 @@ func (p *process) watch(kind schema.GroupVersionKind, requests func(client.Objec
 	i.plain = append(i.plain, requests)
 }
 
-// ownerOf returns the request for the controller owner of an object.
-func (p *plan) ownerOf(obj client.Object) []reconcile.Request {
+// ownerOf returns the key of the controller owner of an object if it is of a kind.
+func (p *plan) ownerOf(kind schema.GroupVersionKind, obj client.Object) (types.NamespacedName, bool) {
 	for _, owner := range obj.GetOwnerReferences() {
-		if owner.Controller == nil || !*owner.Controller || owner.Kind != p.primary.Kind {
+		if owner.Controller == nil || !*owner.Controller || owner.Kind != kind.Kind {
 			continue
 		}
-		if group, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || group.Group != p.primary.Group {
+		if group, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || group.Group != kind.Group {
 			continue
 		}
 		key := types.NamespacedName{Name: owner.Name}
-		if kind, ok := p.registry.For(p.primary); !ok || kind.Namespaced {
+		if k, ok := p.registry.For(kind); !ok || k.Namespaced {
 			key.Namespace = obj.GetNamespace()
 		}
-		return []reconcile.Request{{NamespacedName: key}}
+		return key, true
 	}
-	return nil
+	return types.NamespacedName{}, false
 }
 
 // informer returns the cache of a kind, which starts with the current state.

@@ -190,6 +190,13 @@ func (t *timeline) hit(p point) {
 	t.hits[p] = len(t.entries)
 }
 
+// missed records that the fault at a point was not injected after all.
+func (t *timeline) missed(p point) {
+	if t != nil {
+		delete(t.hits, p)
+	}
+}
+
 // watch records a delay of the watch of a kind or, without a fault, its end.
 func (t *timeline) watch(i *informer, what string, fault Fault) {
 	if t == nil {

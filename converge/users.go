@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/internal/memapi"
 )
 
 // users perform the steps of the scenario. They see what the API server has, and their requests do not fail.
@@ -41,10 +43,9 @@ func (u *users) take(step Step) {
 		r.trace.user(step, nil)
 		r.sleep(step.sleep)
 	default:
-		done := r.watches.as(byUser)
 		err := step.do(r.ctx, r.world.user)
 		r.trace.user(step, err)
-		done()
+		r.watches.forward()
 		if err != nil && len(r.schedule) == 0 {
 			r.violate(scenarioFailure("step " + step.name + ": " + err.Error()))
 		}
@@ -76,8 +77,8 @@ func (u *users) meanwhile() {
 func (u *users) changed(key types.NamespacedName) { u.unsettled[key]++ }
 
 // delayed records that a watch event is delayed.
-func (u *users) delayed(key types.NamespacedName, acting string) {
-	u.merged = u.merged || acting == byUser && u.unsettled[key] > 1
+func (u *users) delayed(e memapi.Event) {
+	u.merged = u.merged || e.Client == byUser && u.unsettled[e.Key] > 1
 }
 
 // settled records the end of a Settle.

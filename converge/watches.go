@@ -19,18 +19,7 @@ type watches struct {
 	forwarding bool
 }
 
-// as makes another client act until the returned function is called, which forwards the events of its writes.
-func (w *watches) as(who string) func() {
-	world := &w.run.world
-	before := world.acting
-	world.acting = who
-	return func() {
-		w.forward()
-		world.acting = before
-	}
-}
-
-// forward forwards the events of all changes since the last call.
+// forward forwards the events of all changes since the last call. There is no process yet when objects are given.
 func (w *watches) forward() {
 	r := w.run
 	world := &r.world
@@ -43,10 +32,12 @@ func (w *watches) forward() {
 	for events := world.server.Events(world.forwarded); len(events) > 0; events = world.server.Events(world.forwarded) {
 		e := events[0]
 		world.forwarded = e.Version
-		r.trace.changed(e, world.acting == byProcess)
+		r.trace.changed(e, e.Client == byProcess)
 		w.observe(e)
-		if i := r.process.existing(e.Kind); i != nil {
-			w.arrive(i, e)
+		if r.process != nil {
+			if i := r.process.existing(e.Kind); i != nil {
+				w.arrive(i, e)
+			}
 		}
 		r.actors.changed(e)
 	}
@@ -55,10 +46,13 @@ func (w *watches) forward() {
 // observe shows an event to those who see all changes.
 func (w *watches) observe(e memapi.Event) {
 	r := w.run
+	if e.Type == watch.Added && hasGeneratedName(e.Object) {
+		r.world.generated.learn(e.Key.Name, e.Object.GetGenerateName())
+	}
 	switch {
-	case r.world.acting == byUser:
+	case e.Client == byUser:
 		r.users.changed(e.Key)
-	case r.world.acting == byProcess && e.Type == watch.Added:
+	case e.Client == byProcess && e.Type == watch.Added:
 		r.world.own[e.Object.GetUID()] = true
 	}
 	r.oracles.changed(e)
@@ -73,13 +67,13 @@ func (w *watches) arrive(i *informer, e memapi.Event) {
 	if i.held != nil {
 		return
 	}
-	switch fault := r.faults.at(site{"event " + eventNames[e.Type], e.Kind.Kind, keyOf(e.Object)}, eventFaults); fault {
+	switch fault := r.faults.at(site{"event " + eventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key)}, eventFaults); fault {
 	case "":
 	case FaultResync:
 		r.trace.watch(i, "all "+e.Kind.Kind+" again", fault)
 		i.resync = true
 	default:
-		r.users.delayed(e.Key, r.world.acting)
+		r.users.delayed(e)
 		held := &hold{fault: fault, from: e.Version, reconcile: r.trace.reconciles}
 		i.held = held
 		r.trace.watch(i, eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is delayed", fault)

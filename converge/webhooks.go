@@ -121,10 +121,10 @@ func (w *webhooks) send(hook webhook, request memapi.AdmissionRequest) (*admissi
 // serveUntilReturned runs a webhook while a write waits for it.
 func (w *webhooks) serveUntilReturned(run func()) {
 	r := w.run
-	p, acting, serving, off := r.process, r.world.acting, r.gateway.serving, r.faults.off
+	p, serving, off := r.process, r.gateway.serving, r.faults.off
 	p.admitting, r.faults.off = true, true
 	defer func() {
-		p.admitting, r.world.acting, r.gateway.serving, r.faults.off = false, acting, serving, off
+		p.admitting, r.gateway.serving, r.faults.off = false, serving, off
 	}()
 	done := make(chan struct{})
 	go func() {

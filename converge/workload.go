@@ -10,15 +10,14 @@ import (
 
 // workload is a Deployment or a StatefulSet.
 type workload struct {
-	thing
-
+	name                 string
 	generation, observed int64
 	wanted, available    int32
 }
 
 // workloadOf returns the workload that an object is, if it is one.
 func workloadOf(kind schema.GroupVersionKind, obj client.Object) (workload, bool) {
-	w := workload{thing: thingOf(kind, obj), generation: obj.GetGeneration()}
+	w := workload{name: kind.Kind + " " + nameOf(client.ObjectKeyFromObject(obj)), generation: obj.GetGeneration()}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		w.observed, w.available = obj.Status.ObservedGeneration, obj.Status.AvailableReplicas

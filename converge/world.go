@@ -13,15 +13,15 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// byProcess, byUser and byOther name who writes.
+// byProcess, byUser and byOther are the names of the clients that are not those of actors. Events have the name of the
+// client that has made the change.
 const (
 	byProcess = "manager"
 	byUser    = "user"
 	byOther   = "another client"
 )
 
-// world is everything outside of the process: the API server, the external system, the clock, and who acts at the
-// moment.
+// world is everything outside of the process: the API server, the external system, and the clock.
 type world struct {
 	plan  *plan
 	begin time.Time
@@ -34,9 +34,9 @@ type world struct {
 	// user is the client of the users, and other that of another client that interferes.
 	user, other client.Client
 	cloud       cloudState
+	// generated are the names that were generated so far.
+	generated generatedNames
 
-	// acting names who writes at the moment.
-	acting string
 	// lateWrite is set while an in-flight write of an earlier process takes effect.
 	lateWrite bool
 	// own are the objects that were created by the process, or by a fault in its place.
@@ -49,7 +49,7 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission) world {
 	server := memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Admission: admission, Seed: seed})
 	return world{
 		plan: p, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
-		acting: byUser, own: map[types.UID]bool{},
+		own: map[types.UID]bool{},
 	}
 }
 
@@ -63,14 +63,6 @@ func (w *world) now() time.Duration {
 
 // version counts the changes of the API server and of the external system.
 func (w *world) version() int64 { return w.server.Version() + int64(w.cloud.version)<<32 }
-
-// keyFor returns the key of an injection point for an object.
-func (w *world) keyFor(kind schema.GroupVersionKind, key types.NamespacedName) types.NamespacedName {
-	if stored := w.server.Get(kind, key); stored != nil {
-		return keyOf(stored)
-	}
-	return key
-}
 
 // storedFor returns a copy of the stored object that a call writes, or nil.
 func (w *world) storedFor(c *call) client.Object {
@@ -111,17 +103,46 @@ func (w *world) orphanWithin(obj client.Object, depth int) bool {
 	if depth == 0 {
 		return false
 	}
-	for _, owner := range obj.GetOwnerReferences() {
-		group, err := schema.ParseGroupVersion(owner.APIVersion)
-		if err != nil {
+	for _, owner := range w.existingOwners(obj) {
+		if !w.orphanWithin(owner, depth-1) {
 			return false
-		}
-		for _, namespace := range []string{obj.GetNamespace(), ""} {
-			stored := w.server.Get(group.WithKind(owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
-			if stored != nil && stored.GetUID() == owner.UID && !w.orphanWithin(stored, depth-1) {
-				return false
-			}
 		}
 	}
 	return len(obj.GetOwnerReferences()) > 0
+}
+
+// existingOwners returns the owners of an object that exist.
+func (w *world) existingOwners(obj client.Object) []client.Object {
+	var owners []client.Object
+	for _, owner := range obj.GetOwnerReferences() {
+		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+		for _, namespace := range []string{obj.GetNamespace(), ""} {
+			stored := w.server.Get(kind, types.NamespacedName{Namespace: namespace, Name: owner.Name})
+			if stored != nil && stored.GetUID() == owner.UID {
+				owners = append(owners, stored)
+				break
+			}
+		}
+	}
+	return owners
+}
+
+// leftOver reports whether the process has created an object that belongs to nothing: neither to an object that another
+// client has created, nor to one that belongs to such an object.
+func (w *world) leftOver(obj client.Object) bool { return w.leftOverWithin(obj, 10) }
+
+// leftOverWithin follows owner references up to a depth: owners may own each other.
+func (w *world) leftOverWithin(obj client.Object, depth int) bool {
+	if !w.own[obj.GetUID()] {
+		return false
+	}
+	if depth == 0 {
+		return true
+	}
+	for _, owner := range w.existingOwners(obj) {
+		if !w.leftOverWithin(owner, depth-1) {
+			return false
+		}
+	}
+	return true
 }

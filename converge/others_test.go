@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client. A
+// copy without those of the users is still wrong.
+func TestAnnotationsArePassedOn(t *testing.T) {
+	for name, forget := range map[string]bool{"all": false, "none after a conflict": true} {
+		t.Run(name, func(t *testing.T) {
+			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+				if !secret.DeletionTimestamp.IsZero() {
+					controllerutil.RemoveFinalizer(secret, "example.com/f")
+					return reconcile.Result{}, client.IgnoreNotFound(e.Client.Update(ctx, secret))
+				}
+				annotations := maps.Clone(secret.Annotations)
+				if controllerutil.AddFinalizer(secret, "example.com/f") {
+					if err := e.Client.Update(ctx, secret); !forget || !apierrs.IsConflict(err) {
+						return reconcile.Result{}, err
+					}
+					annotations = nil
+				}
+				template := &corev1.PodTemplate{ObjectMeta: *configMapOf(secret, true).ObjectMeta.DeepCopy()}
+				template.Template.Annotations = annotations
+				template.Template.Labels = map[string]string{"app": secret.Name}
+				template.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+				return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, template))
+			})
+			secret := newSecret("a")
+			secret.Annotations = map[string]string{"example.com/a": "b"}
+			s.Owns = []client.Object{&corev1.PodTemplate{}}
+			s.Steps = Lifecycle(secret)
+			switch f := foundIn(t, s); {
+			case forget && (f == nil || f.Violation.Oracle != OracleEndState):
+				t.Errorf("got %v, want that an annotation is missing", f)
+			case !forget && f != nil:
+				t.Error(f)
+			}
+		})
+	}
+}
+
+// TestOtherClient_withdraws checks that a fault is neither counted nor shown, and does not end the process, if the API
+// server rejects the write of the other client: here because the namespace does not exist.
+func TestOtherClient_withdraws(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		if !secret.DeletionTimestamp.IsZero() {
+			return reconcile.Result{}, nil
+		}
+		elsewhere := configMapOf(secret, false)
+		elsewhere.Namespace = "absent"
+		return reconcile.Result{}, client.IgnoreNotFound(e.Client.Create(ctx, elsewhere))
+	})
+	s.With = []Fault{FaultTakenUnnoticed}
+	p := mustPlan(t, s)
+	reference, ok := p.refer(t)
+	if !ok {
+		t.Fatal(reference.violations)
+	}
+	for _, fault := range []Fault{FaultExists, FaultTaken, FaultTakenUnnoticed} {
+		tried := 0
+		for _, m := range reference.points {
+			if m.act != "create" || !m.faults.has(fault) {
+				continue
+			}
+			tried++
+			log := &timeline{}
+			o := p.execute(t, schedule{{m.point, fault}}, p.usual(), log)
+			if o.injected != 0 || len(log.hits) > 0 {
+				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.point, o.injected, log.hits)
+			}
+			if log.process != 1 {
+				t.Errorf("%s at %s: the process was restarted", fault, m.point)
+			}
+		}
+		if tried == 0 {
+			t.Errorf("no point for %s", fault)
+		}
+	}
+}
+
+func TestOtherClient_unknownFault(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a fault without an effect passes")
+		}
+	}()
+	(&otherClient{run: &run{}}).interfere(nil, FaultRestart)
+}
