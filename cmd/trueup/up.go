@@ -10,8 +10,8 @@ import (
 	"io/fs"
 	"os"
 
-	"trueup.dev/cmd/trueup/internal/manifests"
 	"trueup.dev/cmd/trueup/internal/screen"
+	"trueup.dev/internal/manifests"
 	"trueup.dev/sandbox"
 )
 

@@ -15,7 +15,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/cmd/trueup/internal/manifests"
+	"trueup.dev/internal/manifests"
 )
 
 // fieldOwner is the field owner of the objects that this command applies.

@@ -25,10 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"trueup.dev/cmd/trueup/internal/manifests"
 	"trueup.dev/cmd/trueup/internal/screen"
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
+	"trueup.dev/internal/manifests"
 	"trueup.dev/sandbox"
 )
 

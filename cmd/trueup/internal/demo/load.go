@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/cmd/trueup/internal/manifests"
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/internal/manifests"
 )
 
 var rules = manifests.Rules{

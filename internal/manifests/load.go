@@ -43,6 +43,8 @@ func (d Document) Title() string {
 
 // Rules restrict the documents.
 type Rules struct {
+	// Only is the kind of the documents that are read; others are ignored. Empty reads all.
+	Only schema.GroupKind
 	// Kinds are the allowed kinds; empty allows all.
 	Kinds []schema.GroupVersionKind
 	// Namespace is set in objects without a namespace. If it is empty, they stay without one.
@@ -141,6 +143,9 @@ func Parse(file string, content []byte, rules Rules) ([]Document, error) {
 		document := Document{File: file, Number: number, Line: part.line, Object: &unstructured.Unstructured{Object: content}}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %s", document.Where(), readable(err)))
+			continue
+		}
+		if !rules.Only.Empty() && document.Object.GroupVersionKind().GroupKind() != rules.Only {
 			continue
 		}
 		if err := check(document, rules.Kinds); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"trueup.dev/cmd/trueup/internal/manifests"
+	"trueup.dev/internal/manifests"
 )
 
 var rules = manifests.Rules{
