@@ -115,6 +115,11 @@ func (o *quiescenceOracle) notConverged(p *process, long string) {
 			v.Message += ", " + v.About + " fails: " + a.err.Error()
 		case o.trace.lastEffect != "":
 			v.Message += ", the last effect: " + o.trace.lastEffect
+			if o.dependsOnTime(a) {
+				v.Details = append(v.Details, fmt.Sprintf(
+					"%s has new work each time that its RequeueAfter of %s ends: if that is intended, users must suspend it before "+
+						"they settle, see SleepThen", v.About, a.result.RequeueAfter.Round(time.Second)))
+			}
 		}
 	}
 	if len(p.active) > 0 && !o.scheduler.sleeping() && time.Since(o.scheduler.settleStart) > o.plan.Patience {
@@ -122,6 +127,12 @@ func (o *quiescenceOracle) notConverged(p *process, long string) {
 		v.Message = "the reconcile of " + nameOf(p.active[0].NamespacedName) + " does not return"
 	}
 	o.violate(v)
+}
+
+// dependsOnTime reports whether the reconciles since the start of the Settle were those of a request that polls.
+func (o *quiescenceOracle) dependsOnTime(a *activity) bool {
+	after := a.result.RequeueAfter
+	return after >= time.Second && time.Since(o.scheduler.settleStart) >= time.Duration(o.scheduler.recent/4)*after
 }
 
 // idle checks for hot loops when everything else is idle.

@@ -143,6 +143,7 @@ func (c *scenarioCheck) kinds() {
 
 // steps checks the given objects and the steps, and adds the default steps.
 func (c *scenarioCheck) steps() {
+	c.Steps = flat(c.Steps)
 	noSteps := len(c.Steps) == 0
 	for i, obj := range c.Given {
 		gvk := c.kindOf(fmt.Sprintf("Given[%d]", i), obj)

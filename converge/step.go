@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,8 @@ type Step struct {
 	// settle is set for a step that waits until the controller is idle.
 	settle bool
 	sleep  time.Duration
+	// steps are those of a step that consists of several, which has nothing else.
+	steps []Step
 }
 
 // Steps returns its arguments.
@@ -43,6 +46,30 @@ func Settle() Step { return Step{name: "settle", settle: true} }
 // that was reconciled 50 times without any change waits for at least 0.5 % of the time since the last change, and for at
 // most ten minutes, so that hours of polling take milliseconds. At the end of the Sleep it is due again.
 func Sleep(d time.Duration) Step { return Step{name: "wait " + d.String(), sleep: d} }
+
+// SleepThen lets time pass, performs steps at once, and waits until the controller is idle: it is a [Sleep], the steps,
+// and a [Settle]. It is for work that depends on time and never ends, such as that of a cron job. Such a controller
+// becomes idle only after a step that suspends the work:
+//
+//	converge.SleepThen(3*time.Minute+30*time.Second, converge.Change(cronJob, func(c *v1.CronJob) { c.Spec.Suspend = true }))
+//
+// The time should end between two times at which work is due: faults delay work by some seconds.
+func SleepThen(d time.Duration, steps ...Step) Step {
+	return Step{steps: slices.Concat([]Step{Sleep(d)}, steps, []Step{Settle()})}
+}
+
+// flat returns steps, with the parts of a step that consists of several instead of that step.
+func flat(steps []Step) []Step {
+	var all []Step
+	for _, step := range steps {
+		if len(step.steps) == 0 {
+			all = append(all, step)
+		} else {
+			all = append(all, flat(step.steps)...)
+		}
+	}
+	return all
+}
 
 // Do calls a function. Its client reads what the API server has.
 func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
