@@ -22,9 +22,10 @@ var (
 	budgetFlag = flag.Duration(
 		"converge.budget", 0, "time limit of the search for failures of several faults; 0 tries a fixed number of schedules",
 	)
-	pairsFlag  = flag.Bool("converge.pairs", false, "try all pairs of faults")
-	randomFlag = flag.Int("converge.random", 0, "number of random schedules to try")
-	seedFlag   = flag.Uint64(
+	singlesFlag = flag.Bool("converge.singles", false, "try all single faults, even if that takes long")
+	pairsFlag   = flag.Bool("converge.pairs", false, "try all pairs of faults")
+	randomFlag  = flag.Int("converge.random", 0, "number of random schedules to try")
+	seedFlag    = flag.Uint64(
 		"converge.seed", 1, "seed of random choices; replayed schedules have their own",
 	)
 	replayFlag = flag.String("converge.replay", "", "a schedule to replay, as a failure prints it")
@@ -35,9 +36,13 @@ var (
 
 // Options limit the search.
 type Options struct {
-	// Budget limits the time of the search for failures of several faults. The default is no limit. All single faults are
-	// always tried.
+	// Budget limits the time of the search for failures of several faults. The default is no limit. It does not limit the
+	// search for failures of single faults.
 	Budget time.Duration
+	// SingleRequests samples the single faults where runs are long, so that all runs with one fault make about this number
+	// of requests: the first request or event of each kind with each fault, then those of each object, and then
+	// repetitions. The sample depends on nothing but the scenario. 0 is no limit: all single faults are tried.
+	SingleRequests int
 	// Recoveries limits the number of second faults that are tried at points that only exist after a first one; -1 is no
 	// limit.
 	Recoveries int
@@ -69,16 +74,21 @@ func (o *Options) limit(length int) {
 	}
 }
 
-// DefaultOptions returns the options of Run, as flags change them: all single faults, 1,000 second faults, and 1,000
-// pairs, or as many of each as make 20,000 requests, which takes about a second. With the race detector, which makes
-// runs ten times slower, it is a tenth of that.
+// DefaultOptions returns the options of Run, as flags change them: all single faults, or as many as make 500,000
+// requests, which takes less than a minute; 1,000 second faults, and 1,000 pairs, or as many of each as make 20,000
+// requests, which takes about a second. With the race detector, which makes runs ten times slower, it is a tenth of
+// that.
 func DefaultOptions() Options {
-	some, requests := 1000, 20_000
+	some, requests, singles := 1000, 20_000, 500_000
 	if raceDetector {
-		some, requests = some/10, requests/10
+		some, requests, singles = some/10, requests/10, singles/10
 	}
 	o := Options{
-		Budget: *budgetFlag, Recoveries: some, Pairs: some, Requests: requests, Random: *randomFlag, Seed: *seedFlag,
+		Budget: *budgetFlag, SingleRequests: singles, Recoveries: some, Pairs: some, Requests: requests,
+		Random: *randomFlag, Seed: *seedFlag,
+	}
+	if *singlesFlag || *budgetFlag > 0 {
+		o.SingleRequests = 0
 	}
 	if *pairsFlag {
 		o.Pairs = -1
@@ -92,8 +102,8 @@ func DefaultOptions() Options {
 	return o
 }
 
-// Run proves that a reconciler converges. It tries each single fault at each injection point, and some combinations,
-// and fails the test with the timeline of the first failure, shrunk to the fewest faults. The failure is saved below
+// Run proves that a reconciler converges. It tries each single fault at each injection point, or a sample of them if
+// that would take more than a minute, and some combinations, and fails the test with the timeline of the first failure, shrunk to the fewest faults. The failure is saved below
 // testdata/converge, and the next test run tries it first. With the flag -converge.html it is also written as a page,
 // see [Failure.HTML].
 func Run(t *testing.T, s Scenario) {

@@ -37,11 +37,12 @@
 //
 // # How the code is organized
 //
-// The scenario: scenario.go, step.go, actor.go, env.go, cloud.go and state.go have what users write, and plan.go
-// and webhook.go validate it.
+// The scenario: scenario.go, step.go, actor.go, env.go, cloud.go, crds.go and state.go have what users write, and
+// plan.go and webhook.go validate it.
 //
-// The search: converge.go has Run, the flags and the saved schedules. explore.go chooses schedules, execute.go executes
-// one, reference.go has the runs without faults, and shrink.go simplifies a failure.
+// The search: converge.go has Run, the flags and the saved schedules. candidates.go lists and samples faults, explore.go
+// chooses schedules, execute.go executes one, reference.go has the runs without faults, and shrink.go simplifies a
+// failure.
 //
 // One run: run.go has its parts. loop.go decides what happens next. world.go has the API server, the external system
 // and the clock, scheduler.go what is due and whether the controller is idle, and injector.go where which fault occurs.
@@ -55,13 +56,15 @@
 //
 // The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go,
 // flatten.go and alike.go compare states, in which generated.go replaces generated names. fault_table.go describes the
-// faults, and hint.go finds the usual mistake. trace.go, timeline.go, report.go and html*.go show what happened.
+// faults. hint.go finds the usual mistake, for which clues.go searches the timeline. trace.go, timeline.go, entry.go and
+// change_text.go record what happened, and lines.go, report.go and html*.go show it.
 //
 // # What it proves
 //
 // If a scenario passes, the log has a certificate. For single faults it is complete: no single fault of this model, at
-// any point of this scenario, leads the reconciler to another state. For several faults it counts the schedules that
-// were tried, which proves nothing, but finds many bugs.
+// any point of this scenario, leads the reconciler to another state. Where all single faults would take more than about
+// a minute, a sample of them is tried, which the certificate says; the flag -converge.singles tries all. For several
+// faults it counts the schedules that were tried, which proves nothing, but finds many bugs.
 //
 // # What it does not cover
 //
@@ -74,7 +77,8 @@
 // # Flags
 //
 //	-converge.replay=v1:…  replay one schedule, and print its whole timeline
-//	-converge.budget=1m    search for failures of several faults for this time
+//	-converge.budget=1m    try all single faults, and search for failures of several faults for this time
+//	-converge.singles      try all single faults, even if that takes long
 //	-converge.pairs        try all pairs of faults
 //	-converge.random=1000  number of random schedules of up to six faults to try
 //	-converge.seed=2       seed of the random choices

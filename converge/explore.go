@@ -102,7 +102,7 @@ func (x *exploration) progress() {
 	)
 }
 
-// singles tries each fault at each point of the run without faults.
+// singles tries each fault at each point of the run without faults, or a sample of them if that would take too long.
 func (x *exploration) singles(reference *outcome) *Failure {
 	for _, m := range reference.points {
 		x.seen[m.point] = true
@@ -110,7 +110,12 @@ func (x *exploration) singles(reference *outcome) *Failure {
 	x.cert.Points = len(reference.points)
 	singles, enumerated := candidates(reference.points)
 	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
-	for _, d := range singles {
+	tried := singles
+	if most := x.options.SingleRequests / x.plan.length(reference); x.options.SingleRequests > 0 {
+		tried = sampled(singles, max(most, fewest), roundsOf(singles))
+	}
+	x.cert.SinglesLeft = len(singles) - len(tried)
+	for _, d := range tried {
 		o, failure := x.try(schedule{d})
 		if failure != nil {
 			return failure
@@ -123,46 +128,6 @@ func (x *exploration) singles(reference *outcome) *Failure {
 		}
 	}
 	return nil
-}
-
-func candidatesOf(points []injectionPoint) []deviation {
-	found, _ := candidates(points)
-	return found
-}
-
-// candidates lists the faults at points, without those that are equivalent to another one: a crash before a request is
-// equivalent to one after the last write before it, and a lost response to a write without an effect is equivalent to a
-// lost request. It also counts all of them.
-func candidates(points []injectionPoint) (found []deviation, enumerated int) {
-	type end struct {
-		version int64
-		step    int
-	}
-	ends := map[end]bool{}
-	for _, m := range points {
-		for _, fault := range m.faults.faults() {
-			enumerated++
-			switch fault {
-			case FaultCrashBefore, FaultCrashAfter:
-				at := end{m.version, m.step}
-				if fault == FaultCrashAfter {
-					at.version = m.after
-				}
-				if ends[at] {
-					continue
-				}
-				ends[at] = true
-			case FaultTimeoutApplied:
-				if m.after == m.version && m.faults.has(FaultTimeoutLost) {
-					continue
-				}
-			}
-			found = append(found, deviation{m.point, fault})
-		}
-	}
-	// Faults that find the most bugs come first.
-	slices.SortStableFunc(found, func(a, b deviation) int { return a.fault.row().rank - b.fault.row().rank })
-	return found, enumerated
 }
 
 // recoveries tries the faults at the points that only exist after another one.
@@ -182,16 +147,15 @@ func (x *exploration) recoveries(*outcome) *Failure {
 			candidates = append(candidates, schedule{first, second})
 		}
 	}
-	limit := len(candidates)
+	tried := candidates
 	if x.options.Recoveries >= 0 {
-		limit = min(limit, x.options.Recoveries)
+		tried = sampled(candidates, x.options.Recoveries, nil)
 	}
-	// If not all of them are tried, the tried ones are evenly spread.
-	for n := range limit {
+	for _, s := range tried {
 		if x.outOfTime() {
 			break
 		}
-		if _, failure := x.try(candidates[n*len(candidates)/limit]); failure != nil {
+		if _, failure := x.try(s); failure != nil {
 			return failure
 		}
 		x.cert.Recoveries++
@@ -227,6 +191,10 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	x.cert.PairsInAll = len(near) + distant
 	random := rand.New(rand.NewPCG(x.options.Seed, 1))
 	random.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
+	// A lost response and a late event of the same object are the usual reason for a second object.
+	slices.SortStableFunc(near, func(a, b [2]int) int {
+		return singles[b[0]].about(singles[b[1]]) - singles[a[0]].about(singles[a[1]])
+	})
 	if x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
 		distant = min(distant, x.options.Pairs-len(near))

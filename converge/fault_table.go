@@ -4,7 +4,7 @@ package converge
 
 import "slices"
 
-// faultRow describes a fault. The search, the hints, the pages and the table of the guide read it. The injection points
+// faultRow describes a fault. The search, the pages and the table of the guide read it. The injection points
 // decide where exactly a fault is injected: gateway.go, watches.go, actors.go, others.go and others_idle.go.
 type faultRow struct {
 	fault Fault
@@ -18,8 +18,6 @@ type faultRow struct {
 	rank int
 	// simpler are the faults that are tried instead when a failure is shrunk, because they are easier to understand.
 	simpler []Fault
-	// mistake is the usual reason for a wrong end state under the fault.
-	mistake mistake
 }
 
 // places are kinds of injection points.
@@ -56,62 +54,32 @@ var placeNames = []string{
 	"start",
 }
 
-// mistake is a usual reason for a wrong end state. If several faults of a schedule suggest one, the lowest is the most
-// likely.
-type mistake int
-
-const (
-	noMistake mistake = iota
-	swallowsErrors
-	remembersState
-	ignoresDeletions
-	dependsOnEvents
-	sharesVariables
-	dependsOnOrder
-	readsStaleCache
-)
-
-// mistakeHints are what to do about mistakes.
-var mistakeHints = [...]string{
-	swallowsErrors: "an error is swallowed: return it, so that the request is retried",
-	remembersState: "the work that remains after the crash is not done: decide by the current state, not by what " +
-		"was done before",
-	ignoresDeletions: "an object that another client deletes is not recreated: watch it, and check in each reconcile " +
-		"that it exists",
-	dependsOnEvents: "decide by the current state, not by the event that reported it: events can be missed",
-	sharesVariables: "concurrent reconciles share state: keep the state of a reconcile in local variables, and lock " +
-		"everything else",
-	dependsOnOrder: "sort the items of a list, which has no order",
-	readsStaleCache: "a decision was based on a stale cache: use preconditions (UID, resource version), so that the API " +
-		"server rejects it",
-}
-
 // faultTable has a row for each fault. The order is that of the bits of a faultSet, and so part of the order in which
 // schedules are tried.
 var faultTable = []faultRow{
 	{
 		fault: FaultCrashBefore, meaning: "the process ends before a write takes effect",
-		at: atWrite | atExternalCall, rank: 3, mistake: remembersState,
+		at: atWrite | atExternalCall, rank: 3,
 	},
 	{
 		fault: FaultCrashAfter, meaning: "the process ends after a write took effect, before the response",
-		at: atWrite | atExternalCall, rank: 1, mistake: remembersState,
+		at: atWrite | atExternalCall, rank: 1,
 	},
 	{
 		fault: FaultTimeoutApplied, meaning: "a write times out, although it takes effect",
-		at: atWrite | atExternalCall, rank: 1, simpler: []Fault{FaultCrashAfter}, mistake: swallowsErrors,
+		at: atWrite | atExternalCall, rank: 1, simpler: []Fault{FaultCrashAfter},
 	},
 	{
 		fault: FaultTimeoutLost, meaning: "a request times out without an effect",
-		at: atRead | atWrite | atExternalRead | atExternalCall, rank: 3, mistake: swallowsErrors,
+		at: atRead | atWrite | atExternalRead | atExternalCall, rank: 3,
 	},
 	{
 		fault: FaultTooManyRequests, meaning: "the API server responds with status 429",
-		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultServerError}, mistake: swallowsErrors,
+		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultServerError},
 	},
 	{
 		fault: FaultServerError, meaning: "the API server responds with status 500",
-		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultTimeoutLost}, mistake: swallowsErrors,
+		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultTimeoutLost},
 	},
 	{
 		fault: FaultConflict, meaning: "another client changes the object just before the write",
@@ -133,11 +101,11 @@ var faultTable = []faultRow{
 	},
 	{
 		fault: FaultDeleted, meaning: "another client deletes the object just before the write",
-		at: atChange, rank: 3, mistake: ignoresDeletions,
+		at: atChange, rank: 3,
 	},
 	{
 		fault: FaultRecreated, meaning: "another client deletes and recreates the object just before the write",
-		at: atChange, rank: 3, simpler: []Fault{FaultDeleted}, mistake: ignoresDeletions,
+		at: atChange, rank: 3, simpler: []Fault{FaultDeleted},
 	},
 	{
 		fault: FaultHandOver,
@@ -146,19 +114,18 @@ var faultTable = []faultRow{
 		at:      atOwnedWrite,
 		rank:    3,
 		simpler: []Fault{FaultCrashAfter, FaultCrashBefore},
-		mistake: remembersState,
 	},
 	{
 		fault: FaultLagRead, meaning: "a cache lacks this event and later ones until it has been read once",
-		at: atEvent, rank: 3, mistake: readsStaleCache,
+		at: atEvent, rank: 3,
 	},
 	{
 		fault: FaultLagReconcile, meaning: "a cache lacks this event and later ones until the end of a reconcile",
-		at: atEvent, rank: 2, simpler: []Fault{FaultLagRead}, mistake: readsStaleCache,
+		at: atEvent, rank: 2, simpler: []Fault{FaultLagRead},
 	},
 	{
 		fault: FaultLagLong, meaning: "a cache lacks this event and later ones for 100 ms or five reconciles",
-		at: atEvent, rank: 2, simpler: []Fault{FaultLagRead, FaultLagReconcile}, mistake: readsStaleCache,
+		at: atEvent, rank: 2, simpler: []Fault{FaultLagRead, FaultLagReconcile},
 	},
 	{
 		fault: FaultRelist,
@@ -167,28 +134,24 @@ var faultTable = []faultRow{
 		at:      atEvent,
 		rank:    3,
 		simpler: []Fault{FaultLagReconcile, FaultLagLong},
-		mistake: dependsOnEvents,
 	},
 	{
 		fault: FaultResync, meaning: "a cache repeats all objects as updates without a change",
-		at: atEvent, rank: 3, mistake: dependsOnEvents,
+		at: atEvent, rank: 3,
 	},
 	{
 		fault: FaultListOrder, meaning: "lists from a cache have a different order each time",
-		at: atStart, rank: 0, mistake: dependsOnOrder,
+		at: atStart, rank: 0,
 	},
 	{
 		fault: FaultStaleStart,
 		meaning: "a process starts with an old cache: one to three events old, or from before a creation, a " +
 			"deletion or a change of the generation",
-		at:       atIdle,
-		disabled: true,
-		rank:     3,
-		mistake:  readsStaleCache,
+		at: atIdle, disabled: true, rank: 3,
 	},
 	{
 		fault: FaultRestart, meaning: "the process ends while no reconcile is running",
-		at: atIdle, rank: 3, mistake: remembersState,
+		at: atIdle, rank: 3,
 	},
 	{
 		fault: FaultMeanwhile, meaning: "users perform their next steps during a reconcile",
@@ -196,7 +159,7 @@ var faultTable = []faultRow{
 	},
 	{
 		fault: FaultOvertaken, meaning: "another reconcile finishes before the request is answered",
-		at: atAnyRequest, rank: 3, mistake: sharesVariables,
+		at: atAnyRequest, rank: 3,
 	},
 	{
 		fault: FaultLate, meaning: "an actor acts only when everything else is idle",
@@ -208,7 +171,7 @@ var faultTable = []faultRow{
 	},
 	{
 		fault: FaultChildDeleted, meaning: "another client deletes an object of the reconciler when the controller is idle",
-		at: atIdle, rank: 1, mistake: ignoresDeletions,
+		at: atIdle, rank: 1,
 	},
 	{
 		fault: FaultFlap, meaning: "a workload is unavailable for a short time",
@@ -263,7 +226,11 @@ func faultsWhere(match func(faultRow) bool) faultSet {
 	return set
 }
 
-func (s faultSet) has(fault Fault) bool { return s&setOf(fault) != 0 }
+// has reports whether a fault is in the set. No fault, which is "", is not.
+func (s faultSet) has(fault Fault) bool {
+	i := slices.Index(allFaults, fault)
+	return i >= 0 && s&(1<<i) != 0
+}
 
 // faults lists the set, in the order of allFaults.
 func (s faultSet) faults() []Fault {

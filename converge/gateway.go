@@ -79,7 +79,7 @@ func (g *gateway) serveNext() bool {
 	}
 	before := r.world.version()
 	err := g.perform(c, fault)
-	r.trace.call(c, fault, err, r.process.existing(c.gvk))
+	r.trace.call(c, fault, err, r.process.existing(c.gvk), r.world.version() != before)
 	if points > earlier {
 		p := &r.faults.points[points-1]
 		if p.after = r.world.version(); c.outside && c.effect && p.after == before {

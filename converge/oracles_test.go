@@ -59,17 +59,17 @@ func TestEachOracle(t *testing.T) {
 		"quiescence: a write each time": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "seen", secret.ResourceVersion)
 			return reconcile.Result{}, e.Client.Update(ctx, secret)
-		}, OracleQuiescence, "did not converge after 200 reconciles", "each reconcile writes or fails"},
+		}, OracleQuiescence, "did not converge after 200 reconciles", "each reconcile changes an object"},
 		"quiescence: it does not return": {func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 			time.Sleep(48 * time.Hour)
 			return reconcile.Result{}, nil
-		}, OracleQuiescence, "the reconcile of default/a does not return", "each reconcile writes or fails"},
+		}, OracleQuiescence, "the reconcile of default/a does not return", "a reconcile must not wait"},
 		"end state: an error is swallowed": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
 			_ = e.Client.Create(ctx, configMapOf(secret, true))
 			return reconcile.Result{}, nil
-		}, OracleEndState, "data.value is", ""},
+		}, OracleEndState, "ConfigMap default/a is missing", "an error is swallowed"},
 		"idempotence: a time in the data": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {
@@ -92,7 +92,7 @@ func TestEachOracle(t *testing.T) {
 				}
 			}
 			return reconcile.Result{}, err
-		}, OracleDuplicates, "ConfigMap default/a: 1 deleted, 0 without faults", "created again"},
+		}, OracleDuplicates, "ConfigMap default/a: 1 deleted, 0 without faults", "a creation that failed had taken effect"},
 		"deletion: left over": {func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 			return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, configMapOf(secret, false)))
 		}, OracleDeletion, "ConfigMap default/a is left over", "set an owner reference"},

@@ -45,6 +45,15 @@ func (p point) String() string {
 	return b.String()
 }
 
+// about returns 1 if two points are about the same kind of objects, or 0.
+func (p point) about(other deviation) int {
+	one, _, _ := strings.Cut(p.kind, "/")
+	if two, _, _ := strings.Cut(other.kind, "/"); one == two {
+		return 1
+	}
+	return 0
+}
+
 func nameOf(key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return key.Name

@@ -4,7 +4,6 @@ package converge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -39,15 +38,15 @@ type Failure struct {
 	leftOut []string
 }
 
-// Certificate counts what was tried. Without a failure, and if RecoveriesLeft is 0, it proves that no single fault of
-// the model leads the reconciler to another state. For several faults it only counts the schedules that were tried.
+// Certificate counts what was tried. Without a failure, and if SinglesLeft is 0, it proves that no single fault of the
+// model leads the reconciler to another state. For several faults it only counts the schedules that were tried.
 type Certificate struct {
 	Seed uint64
 	// Points is the number of injection points in the run without faults, and Reconciles that of its reconciles.
 	Points, Reconciles int
 	// Enumerated counts faults at points, Pruned those that are equivalent to another fault, and Singles those that were
-	// tried.
-	Enumerated, Pruned, Singles int
+	// tried. SinglesLeft counts those that were not, because that would have taken too long.
+	Enumerated, Pruned, Singles, SinglesLeft int
 	// Recoveries counts second faults at points that only exist after a first one, and RecoveriesLeft those that were not
 	// tried.
 	Recoveries, RecoveriesLeft int
@@ -73,15 +72,21 @@ func (c Certificate) String() string {
 	switch {
 	case c.failed:
 		b.WriteString("a failure was found")
-	case len(c.LeftOut) > 0:
-		b.WriteString("converges under every single fault, except for what is left out")
+	case c.SinglesLeft > 0:
+		fmt.Fprintf(&b, "converges under %d of %d single faults", c.Singles, c.Singles+c.SinglesLeft)
 	default:
 		b.WriteString("converges under every single fault")
+	}
+	if !c.failed && len(c.LeftOut) > 0 {
+		b.WriteString(", except for what is left out")
 	}
 	fmt.Fprintf(
 		&b, ": %s with %d faults, %d of them equivalent to others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned,
 		c.Singles,
 	)
+	if c.SinglesLeft > 0 && !c.failed {
+		fmt.Fprintf(&b, ", %d not run: -converge.singles runs all", c.SinglesLeft)
+	}
 	fmt.Fprintf(&b, "; %d second faults", c.Recoveries)
 	if c.RecoveriesLeft > 0 {
 		fmt.Fprintf(&b, " (%d not run, -converge.budget is for more)", c.RecoveriesLeft)
@@ -89,9 +94,6 @@ func (c Certificate) String() string {
 	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
 	return b.String()
 }
-
-// maxLines limits the length of a timeline.
-const maxLines = 12
 
 // String formats the failure with its timeline.
 func (f *Failure) String() string {
@@ -113,7 +115,9 @@ func (f *Failure) String() string {
 // Timeline formats the most important lines of the timeline.
 func (f *Failure) Timeline() string { return f.format(f.lines()) }
 
-// full formats the whole timeline.
+// FullTimeline formats the whole timeline, as -converge.replay prints it.
+func (f *Failure) FullTimeline() string { return f.full() }
+
 func (f *Failure) full() string {
 	all := make([]int, len(f.entries))
 	for i := range all {
@@ -158,35 +162,6 @@ func shorten(s string) string {
 		return s[:most] + "…"
 	}
 	return s
-}
-
-// lines returns the indexes of the entries that are shown: the most important ones, as many as fit. A gap takes a line,
-// too.
-func (f *Failure) lines() []int {
-	order := make([]int, len(f.entries))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return f.entries[b].weight - f.entries[a].weight })
-	var shown []int
-	for _, i := range order {
-		more := append(slices.Clone(shown), i)
-		slices.Sort(more)
-		if len(more)+gaps(more) <= maxLines {
-			shown = more
-		}
-	}
-	return shown
-}
-
-func gaps(lines []int) int {
-	n := 0
-	for i := 1; i < len(lines); i++ {
-		if lines[i] > lines[i-1]+1 {
-			n++
-		}
-	}
-	return n
 }
 
 // userFrames returns the lines of a stack that belong neither to the runtime nor to this package.

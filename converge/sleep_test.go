@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// secretReconciler reconciles a Secret.
-type secretReconciler func(ctx context.Context, c client.Client, secret *corev1.Secret) (reconcile.Result, error)
+// secretWorker reconciles a Secret.
+type secretWorker func(ctx context.Context, c client.Client, secret *corev1.Secret) (reconcile.Result, error)
 
 // inBothStyles calls a reconciler directly, and by a controller.
-func inBothStyles(t *testing.T, do secretReconciler, steps []Step, check func(*testing.T, Scenario)) {
+func inBothStyles(t *testing.T, do secretWorker, steps []Step, check func(*testing.T, Scenario)) {
 	t.Helper()
 	reconciler := func(c client.Client) reconcile.Reconciler {
 		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -44,14 +44,14 @@ func inBothStyles(t *testing.T, do secretReconciler, steps []Step, check func(*t
 }
 
 // requeueAfter is a reconciler that only asks for another reconcile.
-func requeueAfter(d time.Duration) secretReconciler {
+func requeueAfter(d time.Duration) secretWorker {
 	return func(context.Context, client.Client, *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: d}, nil
 	}
 }
 
 // writeAfter writes the time in each reconcile, and asks for another one unless d is zero: the write is an event.
-func writeAfter(d time.Duration) secretReconciler {
+func writeAfter(d time.Duration) secretWorker {
 	return func(ctx context.Context, c client.Client, secret *corev1.Secret) (reconcile.Result, error) {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "seen", time.Now().Format(time.RFC3339Nano))
 		return reconcile.Result{RequeueAfter: d}, c.Update(ctx, secret)
@@ -62,7 +62,7 @@ func writeAfter(d time.Duration) secretReconciler {
 func TestHotLoopsDuringSleep(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   secretReconciler
+		do   secretWorker
 		want string
 	}{
 		{"writes", writeAfter(0), "did not converge during a sleep: default/a was reconciled 201 times in "},

@@ -4,11 +4,8 @@ package converge
 
 import (
 	"fmt"
-	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,100 +34,6 @@ func (t *timeline) processStarted(number int) {
 		t.process = number
 	}
 }
-
-// entry is a line of a timeline.
-type entry struct {
-	at time.Duration
-	// who acts: user, reconcile 3, process, watch, gc, another client, or the name of an actor.
-	who  string
-	what string
-	// cache is the version that a read from a cache got, and the current version of the kind.
-	cache  string
-	result string
-	mark   mark
-	// weight is the display priority.
-	weight int
-
-	// The following fields are for drawings: the sender and the receiver, and the effect on the process.
-	from, to place
-	turn     turn
-	news     news
-	fault    Fault
-	failed   bool
-	// process is the number of the process, and version that of the API server, after it.
-	process int
-	version int64
-}
-
-// arrival is the arrival of an event at a cache, after a number of entries.
-type arrival struct {
-	entry
-
-	after int
-}
-
-// place is a lane of the drawing. A cache has the name of its kind. The zero place is none.
-type place struct {
-	role role
-	name string
-}
-
-// role is the kind of a place.
-type role int
-
-const (
-	outsideRole role = iota + 1
-	processRole
-	cacheRole
-	serverRole
-	otherRole
-)
-
-var (
-	theOutside = place{role: outsideRole}
-	theProcess = place{role: processRole}
-	theServer  = place{role: serverRole}
-)
-
-func cacheOf(kind schema.GroupVersionKind) place { return place{cacheRole, kind.GroupKind().String()} }
-func other(who string) place                     { return place{otherRole, who} }
-
-// turn is the effect of an entry on a process, or on a reconcile.
-type turn int
-
-const (
-	beginning turn = iota + 1 // of a reconcile
-	ending                    // of a reconcile
-	dying                     // of the process
-	starting                  // of the next process
-)
-
-// news is the effect of an entry on the watch of a cache.
-type news int
-
-const (
-	arriving   news = iota + 1 // an event
-	holding                    // of events
-	catchingUp                 // with what was held
-	repeating                  // of all that the cache has
-)
-
-// mark highlights an entry.
-type mark string
-
-const (
-	faultMark mark = "fault"
-	staleMark mark = "stale"
-	harmMark  mark = "violation"
-)
-
-// The weights of entries.
-const (
-	aside   = iota // reads, and successful ends
-	notable        // errors, processes
-	write          // effects
-	crucial        // faults and their consequences
-)
 
 func (t *timeline) add(e entry) {
 	e.at, e.version = t.world.now(), t.world.server.Version()
@@ -275,6 +178,7 @@ func (t *timeline) late(c *call, err error) {
 			from:   theProcess,
 			to:     theServer,
 			failed: err != nil,
+			facts:  t.world.factsOf(c, err, err == nil),
 		})
 	}
 }
@@ -294,6 +198,7 @@ func (t *timeline) end(a *activity) {
 	e := entry{
 		who: a.name, what: "ends", result: "ok", weight: aside, from: theProcess, turn: ending,
 		failed: a.panicked != nil || a.err != nil,
+		facts:  facts{object: nameOf(a.NamespacedName), retried: a.isRetried(), after: a.result.RequeueAfter},
 	}
 	switch {
 	case a.panicked != nil:
@@ -310,11 +215,15 @@ func (t *timeline) end(a *activity) {
 	t.add(e)
 }
 
-func (t *timeline) call(c *call, fault Fault, err error, cache *informer) {
+// call records a request of the process. changed is set if something has changed since it was sent.
+func (t *timeline) call(c *call, fault Fault, err error, cache *informer, changed bool) {
 	if t == nil {
 		return
 	}
-	e := entry{who: c.who, what: c.act + " " + c.kind, from: theProcess, to: theServer, fault: fault, failed: err != nil}
+	e := entry{
+		who: c.who, what: c.act + " " + c.kind, from: theProcess, to: theServer, fault: fault, failed: err != nil,
+		facts: t.world.factsOf(c, err, changed && (err == nil || fault == FaultTimeoutApplied)),
+	}
 	switch {
 	case c.outside:
 		e.to = theOutside
@@ -344,8 +253,8 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer) {
 		e.result, e.weight = "ok", write
 	default:
 		e.result = "ok"
-		if list, ok := c.out.(client.ObjectList); ok {
-			e.result = plural(meta.LenList(list), "item")
+		if _, ok := c.out.(client.ObjectList); ok {
+			e.result = plural(e.items, "item")
 		}
 	}
 	if c.cached {
@@ -368,6 +277,7 @@ func (e *entry) readFrom(i *informer) {
 	if i == nil {
 		return
 	}
+	e.position = i.position
 	if len(i.coming) == 0 {
 		e.cache = fmt.Sprintf("cache@%d", i.position)
 		return
