@@ -20,6 +20,8 @@ type outcome struct {
 	injected  int
 	settled   []*snapshot
 	settledAt []int
+	// settledErrs are the errors of the last reconciles before each Settle.
+	settledErrs []error
 	// skipped are the Settles that users did not wait for because of a fault.
 	skipped    []int
 	reconciles int
@@ -87,8 +89,9 @@ const leakTime = 10 * time.Second
 func (r *run) outcome() outcome {
 	return outcome{
 		violations: r.violations, advices: r.advices, points: r.faults.points, injected: r.faults.injected,
-		settled: r.trace.settled, settledAt: r.trace.settledAt, skipped: r.users.skipped,
-		reconciles: r.trace.reconciles, ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
+		settled: r.trace.settled, settledAt: r.trace.settledAt, settledErrs: r.trace.settledErrs,
+		skipped: r.users.skipped, reconciles: r.trace.reconciles,
+		ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
 		requests: r.trace.requests, informers: r.process.informers,
 	}
 }

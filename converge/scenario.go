@@ -68,6 +68,8 @@ type Scenario struct {
 	Masks []Mask
 	// Consistency is the guarantee of the client for its reads.
 	Consistency Consistency
+	// Space describes to [States] which specs exist.
+	Space Space
 
 	// Off turns oracles off. The value is the reason, which is required and printed.
 	Off map[Oracle]string

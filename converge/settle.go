@@ -36,8 +36,7 @@ func (r *run) settle() {
 	r.faults.off = false
 	r.requested = nil
 	r.users.settled()
-	r.trace.settled = append(r.trace.settled, s)
-	r.trace.settledAt = append(r.trace.settledAt, r.trace.step)
+	r.trace.settle(s)
 }
 
 // disturb injects the faults of an idle controller, and reports whether it has injected one.

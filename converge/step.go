@@ -24,6 +24,8 @@ type Step struct {
 	sleep  time.Duration
 	// steps are those of a step that consists of several, which has nothing else.
 	steps []Step
+	// applies is the object of an Apply.
+	applies client.Object
 }
 
 // Steps returns its arguments.
@@ -79,7 +81,7 @@ func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 // Apply creates an object, or replaces the content of the existing one except metadata and status. Labels and
 // annotations are added. It does not use server-side apply.
 func Apply(obj client.Object) Step {
-	return Step{name: "apply " + describe(obj), do: func(ctx context.Context, c client.Client) error {
+	return Step{name: "apply " + describe(obj), applies: obj, do: func(ctx context.Context, c client.Client) error {
 		err := replace(ctx, c, obj)
 		if apierrs.IsNotFound(err) {
 			return c.Create(ctx, obj.DeepCopyObject().(client.Object))

@@ -26,9 +26,21 @@ type trace struct {
 	reconciles int
 	lastResult *activity
 
-	// settled are the states at each Settle, and settledAt the indexes of these steps.
-	settled   []*snapshot
-	settledAt []int
+	// settled are the states at each Settle, settledAt the indexes of these steps, and settledErrs the errors of the last
+	// reconciles before them.
+	settled     []*snapshot
+	settledAt   []int
+	settledErrs []error
+}
+
+// settle records the state at a Settle.
+func (t *trace) settle(s *snapshot) {
+	t.settled, t.settledAt = append(t.settled, s), append(t.settledAt, t.step)
+	var err error
+	if t.lastResult != nil {
+		err = t.lastResult.err
+	}
+	t.settledErrs = append(t.settledErrs, err)
 }
 
 // changed records a watch event, written by the process or by another client.

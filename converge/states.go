@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/calledby"
+)
+
+const (
+	// OraclePath fails when a state depends on earlier specs: it is not that of a new object with the same spec. Only
+	// [States] checks it.
+	OraclePath Oracle = "S1 path independence"
+	// OracleEffect fails when no value of a property changes the state. Only [States] checks it.
+	OracleEffect Oracle = "S2 effect"
+)
+
+// CauseIgnored is for properties that have no effect. It is the cause of [OracleEffect].
+const CauseIgnored Cause = "ignored"
+
+// Space describes the specs of an object to [States]. The zero Space derives them from the schema of its kind, or from
+// its Go type if [Scenario.CRDs] has no definition.
+//
+// Properties are identified by their paths, for example "spec.ports[0].name" or "spec.nodeSelector[example.com/zone]".
+// A path stands for all properties below it, too.
+type Space struct {
+	// Generate returns an object with another spec. Its name does not matter. The default is to change properties only.
+	Generate func(random *rand.Rand) client.Object
+	// Values are further values of properties, as JSON has them, for those whose meaning the schema does not show.
+	Values map[string][]any
+	// Skip are properties that users do not change. The value is the reason, which is required and printed.
+	Skip map[string]string
+	// Ignored are properties that need not have an effect on the state. The value is the reason, which is required and
+	// printed.
+	Ignored map[string]string
+	// HistoryDependent are fields that may depend on earlier specs.
+	HistoryDependent []HistoryDependent
+}
+
+// HistoryDependent is a field that may depend on earlier specs, for example the size of a volume, which cannot shrink.
+type HistoryDependent struct {
+	// Object has the kind of the field. The default is all kinds.
+	Object client.Object
+	// Field is a path, as in [Mask]. The default is the whole object, and whether it exists.
+	Field string
+	// Reason is required and printed.
+	Reason string
+}
+
+// StatesOptions limit the search of [States].
+type StatesOptions struct {
+	// Requests limits the search: all its runs make about this number of requests. Each property is always changed on its
+	// own. 0 is no limit.
+	Requests int
+	// Budget limits the time of the search. The default is no limit.
+	Budget time.Duration
+	// Walks is the number of random walks that are tried.
+	Walks int
+	// Seed is the seed of random choices.
+	Seed uint64
+}
+
+// DefaultStatesOptions returns the options of States, as flags change them: runs that make 100,000 requests, which takes
+// a few seconds. With the race detector, which makes runs ten times slower, it is a tenth of that. -converge.budget
+// replaces this limit by a time.
+func DefaultStatesOptions() StatesOptions {
+	o := StatesOptions{Requests: 100_000, Budget: *budgetFlag, Walks: 200, Seed: *seedFlag}
+	if raceDetector {
+		o.Requests, o.Walks = o.Requests/10, o.Walks/10
+	}
+	if o.Budget > 0 {
+		o.Requests, o.Walks = 0, 1<<40
+	}
+	return o
+}
+
+// States proves that the state depends on the spec alone, and not on the way to it. It takes the first object of the
+// kind For from the steps or from Given, without the steps after it, and changes its spec: each property on its own and
+// back, pairs of properties, random sequences, deletion and recreation, also with single faults. It fails the test if
+//   - a state is not that of a new object with the same spec,
+//   - no value of a property changes the state, or
+//   - an oracle fails that [Run] checks too, except that Scenario.Desired is not called.
+//
+// While a reconcile fails, or a condition says that the spec is invalid or suspended, objects may also remain as they
+// were. The way back must work.
+//
+// The failure has the fewest and smallest changes that lead to it.
+func States(t *testing.T, s Scenario) {
+	t.Helper()
+	x, err := newStates(t, s, DefaultStatesOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *replayFlag != "" {
+		x.replay(*replayFlag)
+		return
+	}
+	report := x.search()
+	if report.Failure != nil {
+		t.Errorf("%sreplay: %s", report.Failure, report.Failure.command())
+		return
+	}
+	t.Log(report.Certificate)
+}
+
+// CheckStates is [States] that returns the report instead of failing the test.
+func CheckStates(t *testing.T, s Scenario, o StatesOptions) (*StatesReport, error) {
+	x, err := newStates(t, s, o)
+	if err != nil {
+		return nil, err
+	}
+	return x.search(), nil
+}
+
+func newStates(t *testing.T, s Scenario, o StatesOptions) (*statesSearch, error) {
+	s.Desired = nil // it describes other steps
+	p, err := newPlan(s)
+	if err != nil {
+		return nil, err
+	}
+	p.seed = o.Seed
+	space, err := newSpecSpace(p)
+	if err != nil {
+		return nil, fmt.Errorf("scenario: %w", err)
+	}
+	calledby.Controller() // outside of any bubble
+	return &statesSearch{
+		t: t, specSpace: space, options: o, begin: time.Now(), news: map[string]*newObject{},
+		transitions: map[[2]string]bool{}, affecting: map[string]bool{},
+	}, nil
+}
+
+// StatesReport is the result of a search of [States].
+type StatesReport struct {
+	// Failure is nil if no failure was found.
+	Failure     *StatesFailure
+	Certificate StatesCertificate
+}
+
+// StatesFailure is a violation, and the fewest changes that cause it.
+type StatesFailure struct {
+	Violation Violation
+	// Walk describes the changes of the object by users, for people. Faults are injected faults.
+	Walk, Faults []string
+	// Replay is the walk for the flag -converge.replay. It is empty for properties that have no effect.
+	Replay string
+
+	failure *Failure
+}
+
+// String formats the failure with its timeline.
+func (f *StatesFailure) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  changes=%d faults=%d\n", f.Violation, max(len(f.Walk)-1, 0), len(f.Faults))
+	for _, line := range f.Violation.Details[:min(len(f.Violation.Details), 8)] {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	for i, line := range f.Walk {
+		fmt.Fprintf(&b, "%d: %s\n", i+1, line)
+	}
+	for _, fault := range f.Faults {
+		fmt.Fprintf(&b, "fault: %s\n", fault)
+	}
+	if f.failure != nil {
+		b.WriteString(f.failure.Timeline())
+	}
+	return b.String()
+}
+
+func (f *StatesFailure) command() string {
+	if f.failure == nil {
+		return "go test"
+	}
+	return (&Failure{test: f.failure.test, Replay: f.Replay}).command()
+}
+
+// StatesCertificate counts what was tried.
+type StatesCertificate struct {
+	Seed uint64
+	// Properties is the number of properties, and Changed that of properties with a value that the API server accepts.
+	Properties, Changed int
+	// Values counts accepted values, and Rejected those that the API server rejects.
+	Values, Rejected int
+	// Specs counts different specs, and Transitions different changes from one spec to another.
+	Specs, Transitions int
+	// Pairs counts the pairs of properties that were tried, of PairsInAll, and Walks the random walks.
+	Pairs, PairsInAll, Walks int
+	// Faults counts runs with a fault, during the changes of FaultProperties properties.
+	Faults, FaultProperties int
+	// Runs is the number of runs without faults.
+	Runs int
+	// LeftOut lists what was not checked or not tried, with the reasons.
+	LeftOut []string
+	Elapsed time.Duration
+}
+
+// String formats the certificate as a paragraph, and a line for each reason why something was left out.
+func (c StatesCertificate) String() string {
+	paragraph := fmt.Sprintf(
+		"the state depends on the spec alone, as far as tried: %d of %s with %s (%d more are rejected), %s, "+
+			"%s; %d of %d pairs; %d random walks; %d single faults while %s changed; seed %d",
+		c.Changed, many(c.Properties, "property", "properties"), plural(c.Values, "value"), c.Rejected,
+		plural(c.Specs, "spec"), plural(c.Transitions, "transition"), c.Pairs, c.PairsInAll, c.Walks, c.Faults,
+		many(c.FaultProperties, "property", "properties"), c.Seed,
+	)
+	return strings.Join(slices.Concat([]string{paragraph}, c.LeftOut), "\n")
+}
+
+func many(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// faults changes a property and back, with each single fault at each point. The walk converges without faults, so that
+// its states are those of new objects.
+func (x *statesSearch) faults() *StatesFailure {
+	order := slices.Clone(x.accepted)
+	random := rand.New(rand.NewPCG(x.options.Seed, 6))
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	tried := 0
+	for _, p := range order {
+		if len(p.specs) == 0 {
+			continue
+		}
+		if tried++; x.outOf(0.8) {
+			x.cert.LeftOut = append(x.cert.LeftOut, "further properties do not change with faults: there is no time left")
+			return nil
+		}
+		w := walk{p.context, p.specs[0], p.context, {deleted: true}}
+		if failure := x.withFaults(w); failure != nil {
+			return failure
+		}
+		x.cert.FaultProperties++
+	}
+	return nil
+}
+
+func (x *statesSearch) withFaults(w walk) *StatesFailure {
+	plan, _ := x.walkPlan(w, x.admit(w))
+	report := plan.check(x.t, Options{Seed: x.options.Seed})
+	x.cert.Faults += report.Certificate.Singles
+	x.spent += report.Certificate.Schedules * x.plan.length(&plan.reference.outcome)
+	if report.Failure == nil {
+		return nil
+	}
+	return x.explain(w, report.Failure)
+}
+
+// explain describes the failure of a walk.
+func (x *statesSearch) explain(w walk, f *Failure) *StatesFailure {
+	return &StatesFailure{
+		Violation: f.Violation, Walk: w.describe(), Faults: f.Faults,
+		Replay: w.encode(x.options.Seed, f.schedule), failure: f,
+	}
+}
+
+// effects fails if properties have no effect.
+func (x *statesSearch) effects() *StatesFailure {
+	var ignored, details []string
+	for _, p := range x.accepted {
+		path := p.Path.String()
+		if x.affecting[path] || len(p.specs) == 0 || x.mayBeIgnored(path) || x.hasEffectBelow(path) {
+			continue
+		}
+		ignored = append(ignored, path)
+		var tried []string
+		for _, s := range p.specs {
+			for _, change := range s.changes {
+				if slices.Equal(change.Path, p.Path) {
+					tried = append(tried, change.Value.String())
+				}
+			}
+		}
+		details = append(details, fmt.Sprintf("%s: tried %s", path, strings.Join(tried, ", ")))
+	}
+	if len(ignored) == 0 {
+		return nil
+	}
+	return &StatesFailure{Violation: Violation{
+		Oracle: OracleEffect, Cause: CauseIgnored, About: ignored[0],
+		Message: fmt.Sprintf(
+			"no value changes the state: %s. Add values to Space.Values, or declare it in Space.Ignored with a reason",
+			strings.Join(ignored, ", "),
+		),
+		Details: details,
+	}}
+}
+
+func (x *statesSearch) mayBeIgnored(path string) bool {
+	return slices.ContainsFunc(sortedKeys(x.plan.Space.Ignored), func(ignored string) bool { return below(path, ignored) })
+}
+
+// hasEffectBelow reports whether a part of a property has an effect.
+func (x *statesSearch) hasEffectBelow(path string) bool {
+	return slices.ContainsFunc(sortedKeys(x.affecting), func(other string) bool {
+		return x.affecting[other] && below(other, path)
+	})
+}

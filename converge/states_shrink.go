@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"slices"
+
+	"trueup.dev/internal/specs"
+)
+
+// shrink finds the fewest and smallest changes that cause the same violation.
+func (x *statesSearch) shrink(w walk, v Violation) *StatesFailure {
+	fails := func(shorter walk) bool {
+		if len(shorter) == 0 {
+			return false
+		}
+		found, failed := x.check(shorter)
+		if !failed || found.Oracle != v.Oracle || found.About != v.About {
+			return false
+		}
+		w, v = shorter, found
+		return true
+	}
+	for before := -1; before != size(w); {
+		before = size(w)
+		for i := len(w) - 1; i >= 0; i-- {
+			fails(slices.Delete(slices.Clone(w), i, i+1))
+		}
+		for _, path := range paths(w) {
+			if !fails(w.without(path, -1)) {
+				for i := range w {
+					fails(w.without(path, i))
+				}
+			}
+			x.simplify(&w, path, fails)
+		}
+	}
+	return x.record(w, v)
+}
+
+// simplify gives a property the simplest value.
+func (x *statesSearch) simplify(w *walk, path string, fails func(walk) bool) {
+	at := slices.IndexFunc(x.properties, func(p specs.Property) bool { return p.Path.String() == path })
+	if at < 0 {
+		return
+	}
+	simplest := specs.Change{Path: x.properties[at].Path, Value: x.properties[at].Values[0]}
+	for i := range *w {
+		if !slices.ContainsFunc((*w)[i].changes, func(c specs.Change) bool {
+			return c.Path.String() == path && c.String() != simplest.String()
+		}) {
+			continue
+		}
+		simpler := slices.Clone(*w)
+		simpler[i] = simpler[i].with(simplest)
+		fails(simpler)
+	}
+}
+
+// size counts writes and changes.
+func size(w walk) int {
+	n := len(w)
+	for _, s := range w {
+		n += len(s.changes)
+	}
+	return n
+}
+
+// paths lists the properties that a walk changes.
+func paths(w walk) []string {
+	found := map[string]bool{}
+	for _, s := range w {
+		for _, change := range s.changes {
+			found[change.Path.String()] = true
+		}
+	}
+	return sortedKeys(found)
+}
+
+// without returns a walk that does not change a property, in one write or, if that is -1, in all of them.
+func (w walk) without(path string, write int) walk {
+	shorter := slices.Clone(w)
+	for i := range shorter {
+		if write < 0 || i == write {
+			shorter[i].changes = slices.DeleteFunc(slices.Clone(shorter[i].changes), func(c specs.Change) bool {
+				return c.Path.String() == path
+			})
+		}
+	}
+	return shorter
+}
+
+// record runs a walk again, for its timeline.
+func (x *statesSearch) record(w walk, v Violation) *StatesFailure {
+	plan, _ := x.walkPlan(w, x.admit(w))
+	f := &Failure{Violation: v, schedule: schedule{}}
+	plan.record(x.t, f)
+	f.Violation = v
+	return x.explain(w, f)
+}
+
+// replay runs one walk, and prints its whole timeline.
+func (x *statesSearch) replay(encoded string) {
+	x.t.Helper()
+	w, seed, faults, err := decodeWalk(encoded)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.plan.seed = seed
+	x.learnCaches()
+	if len(faults) == 0 {
+		v, failed := x.check(w)
+		f := x.record(w, v)
+		x.t.Logf("%s%s", f, f.failure.full())
+		if failed {
+			x.t.Error(v)
+		}
+		return
+	}
+	plan, _ := x.walkPlan(w, x.admit(w))
+	if o, ok := plan.refer(x.t); !ok {
+		x.t.Errorf("without faults: %s", o.violations[0])
+		return
+	}
+	f := &Failure{schedule: faults}
+	plan.record(x.t, f)
+	x.t.Log(f.full())
+	if f.Violation.Oracle != "" {
+		x.t.Error(f.Violation)
+	}
+}

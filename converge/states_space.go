@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
+	"trueup.dev/internal/specs"
+)
+
+// specSpace is the specs of one object, and the way to write them.
+type specSpace struct {
+	plan *plan
+	// before are the steps before the object is created.
+	before []Step
+	// base is the object as users create it first, and content its JSON content.
+	base    client.Object
+	content map[string]any
+
+	properties []specs.Property
+	// leftOut are the reasons why properties are not changed.
+	leftOut []string
+}
+
+// spec is a desired state: changes of the base, or a deleted object.
+type spec struct {
+	deleted bool
+	changes []specs.Change
+}
+
+// walk is what users write, one after the other.
+type walk []spec
+
+// newSpecSpace finds the first primary object, and lists its properties.
+func newSpecSpace(p *plan) (*specSpace, error) {
+	space := &specSpace{plan: p}
+	if err := space.findBase(); err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(space.base)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	space.content = content
+	if stored := space.admit(walk{{}})[0]; stored.rejected != nil {
+		return nil, fmt.Errorf("the API server rejects %s: %w", describe(space.base), stored.rejected)
+	}
+	properties, opaque := specs.Properties(space.schema(), content)
+	for _, path := range opaque {
+		space.leftOut = append(space.leftOut, path+" is not changed: its schema does not describe values, or is too large")
+	}
+	return space, space.declare(properties)
+}
+
+// findBase takes the first primary object from the steps or from Given.
+func (s *specSpace) findBase() error {
+	p := s.plan
+	isPrimary := func(obj client.Object) bool {
+		gvk, err := gvkOf(p, obj)
+		return err == nil && gvk == p.primary
+	}
+	for i, step := range p.Steps {
+		if step.applies != nil && isPrimary(step.applies) {
+			s.before, s.base = p.Steps[:i], step.applies
+			break
+		}
+	}
+	if s.base == nil {
+		if i := slices.IndexFunc(p.Given, isPrimary); i >= 0 {
+			s.base = p.Given[i]
+			p.Given = slices.Delete(slices.Clone(p.Given), i, i+1)
+		}
+	}
+	if s.base == nil {
+		return fmt.Errorf("States requires a %s in Given, or an Apply of one in Steps", p.primary.Kind)
+	}
+	s.base = s.base.DeepCopyObject().(client.Object)
+	s.base.SetResourceVersion("")
+	s.base.SetUID("")
+	return nil
+}
+
+// schema returns the schema of the primary kind.
+func (s *specSpace) schema() *apiextensionsv1.JSONSchemaProps {
+	kind := s.plan.primary
+	for _, obj := range s.plan.CRDs {
+		crd, err := definition(obj)
+		if err != nil || crd.Spec.Group != kind.Group || crd.Spec.Names.Kind != kind.Kind {
+			continue
+		}
+		for _, v := range crd.Spec.Versions {
+			if v.Name == kind.Version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+				return v.Schema.OpenAPIV3Schema
+			}
+		}
+	}
+	return specs.SchemaOf(reflect.TypeOf(s.base))
+}
+
+// declare applies what the scenario says about properties.
+func (s *specSpace) declare(properties []specs.Property) error {
+	declared := s.plan.Space
+	var problems []error
+	matches := func(field, path string) {
+		if !slices.ContainsFunc(properties, func(p specs.Property) bool { return below(p.Path.String(), path) }) {
+			problems = append(problems, fmt.Errorf("Space.%s: unknown property %q", field, path))
+		}
+	}
+	for _, path := range sortedKeys(declared.Values) {
+		property := specs.Property{Path: specs.ParsePath(path)}
+		at := slices.IndexFunc(properties, func(p specs.Property) bool { return p.Path.String() == path })
+		if at >= 0 {
+			property = properties[at]
+			properties = slices.Delete(properties, at, at+1)
+		}
+		var values []specs.Value
+		for _, value := range declared.Values[path] {
+			content, err := jsonContent(value)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("Space.Values[%s]: %w", path, err))
+			}
+			values = append(values, specs.Value{Content: content})
+		}
+		property.Values = append(values, property.Values...)
+		properties = append(properties, property)
+	}
+	for _, path := range sortedKeys(declared.Skip) {
+		matches("Skip", path)
+		if declared.Skip[path] == "" {
+			problems = append(problems, fmt.Errorf("Space.Skip[%s]: a reason is required", path))
+		}
+		s.leftOut = append(s.leftOut, fmt.Sprintf("%s is not changed: %s", path, declared.Skip[path]))
+	}
+	for _, path := range sortedKeys(declared.Ignored) {
+		matches("Ignored", path)
+		if declared.Ignored[path] == "" {
+			problems = append(problems, fmt.Errorf("Space.Ignored[%s]: a reason is required", path))
+		}
+		s.leftOut = append(s.leftOut, fmt.Sprintf("%s need not have an effect: %s", path, declared.Ignored[path]))
+	}
+	for i, field := range declared.HistoryDependent {
+		if field.Reason == "" {
+			problems = append(problems, fmt.Errorf("Space.HistoryDependent[%d]: a reason is required", i))
+		}
+		s.leftOut = append(s.leftOut, fmt.Sprintf("%s may depend on earlier specs: %s", field.name(), field.Reason))
+	}
+	s.properties = slices.DeleteFunc(properties, func(p specs.Property) bool {
+		return slices.ContainsFunc(sortedKeys(declared.Skip), func(path string) bool { return below(p.Path.String(), path) })
+	})
+	return errors.Join(problems...)
+}
+
+func (h HistoryDependent) name() string {
+	switch {
+	case h.Object == nil:
+		return h.Field
+	case h.Field == "":
+		return kindName(h.Object)
+	default:
+		return kindName(h.Object) + " " + h.Field
+	}
+}
+
+func kindName(obj client.Object) string {
+	kind, _, _ := strings.Cut(describe(obj), " ")
+	return kind
+}
+
+// below reports whether a property is another one or a part of it.
+func below(property, of string) bool {
+	rest, ok := strings.CutPrefix(property, of)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func jsonContent(value any) (any, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var wrapped map[string]any
+	err = json.Unmarshal(fmt.Appendf(nil, `{"value":%s}`, encoded), &wrapped)
+	if err != nil {
+		return nil, err
+	}
+	// Numbers as the schema has them.
+	return (&unstructured.Unstructured{Object: normalized(wrapped)}).Object["value"], nil
+}
+
+// normalized returns JSON content with int64 for numbers without a fraction.
+func normalized(content map[string]any) map[string]any {
+	for key, value := range content {
+		content[key] = normalizedValue(value)
+	}
+	return content
+}
+
+func normalizedValue(value any) any {
+	switch value := value.(type) {
+	case float64:
+		if whole := int64(value); float64(whole) == value {
+			return whole
+		}
+	case map[string]any:
+		return normalized(value)
+	case []any:
+		for i := range value {
+			value[i] = normalizedValue(value[i])
+		}
+	}
+	return value
+}
+
+// object returns the object with a spec.
+func (s *specSpace) object(spec spec) (client.Object, error) {
+	content := runtime.DeepCopyJSON(s.content)
+	for _, change := range sorted(spec.changes) {
+		change.Apply(content)
+	}
+	if _, ok := s.base.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	obj := reflect.New(reflect.TypeOf(s.base).Elem()).Interface().(client.Object)
+	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
+}
+
+// sorted returns changes with those of parents before those of their parts.
+func sorted(changes []specs.Change) []specs.Change {
+	return slices.SortedStableFunc(slices.Values(changes), func(a, b specs.Change) int { return slices.Compare(a.Path, b.Path) })
+}
+
+// with returns a spec with a further change, which replaces one of the same property.
+func (s spec) with(changes ...specs.Change) spec {
+	all := slices.Clone(s.changes)
+	for _, change := range changes {
+		all = slices.DeleteFunc(all, func(c specs.Change) bool { return slices.Equal(c.Path, change.Path) })
+		all = append(all, change)
+	}
+	return spec{changes: sorted(all)}
+}
+
+// stored is what the API server answers to a write.
+type stored struct {
+	rejected error
+	// key identifies the stored spec. It is empty if no object is stored.
+	key    string
+	object client.Object
+}
+
+// admit returns what the API server stores after each write of a walk, if no controller runs.
+func (s *specSpace) admit(w walk) []stored {
+	server := memapi.New(memapi.Options{
+		Registry: s.plan.registry, Seed: 1, Now: func() time.Time { return time.Unix(1_000_000_000, 0) },
+	})
+	c, ctx := server.Client(byUser), context.Background()
+	if namespace := s.base.GetNamespace(); namespace != "" {
+		// It may exist: then the error does not matter. Otherwise the writes are rejected.
+		_ = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	results := make([]stored, len(w))
+	for i, spec := range w {
+		results[i].rejected = s.write(ctx, c, spec)
+		obj := server.Get(s.plan.primary, client.ObjectKeyFromObject(s.base))
+		if obj == nil {
+			continue
+		}
+		results[i].object, results[i].key = obj, specKey(obj)
+	}
+	return results
+}
+
+// write creates, replaces or deletes the object.
+func (s *specSpace) write(ctx context.Context, c client.Client, spec spec) error {
+	if spec.deleted {
+		return client.IgnoreNotFound(c.Delete(ctx, s.base.DeepCopyObject().(client.Object)))
+	}
+	obj, err := s.object(spec)
+	if err != nil {
+		return err
+	}
+	return Apply(obj).do(ctx, c)
+}
+
+// specKey encodes what users want.
+func specKey(obj client.Object) string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return err.Error()
+	}
+	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(content, field)
+	}
+	return specs.Value{Content: content}.String()
+}
+
+// gvkOf returns the kind of an object in the scheme.
+func gvkOf(p *plan, obj client.Object) (schema.GroupVersionKind, error) {
+	c := &scenarioCheck{plan: p}
+	return c.kindOf("object", obj), errors.Join(c.problems...)
+}
