@@ -68,8 +68,9 @@ var shapes = []shape{
 	},
 	{ // toleration
 		has:    []string{"effect", "key", "operator", "tolerationSeconds"},
-		change: []string{"effect", "key", "value"}, sample: []string{"key", "value"},
+		change: []string{"key", "value"}, sample: []string{"key", "value"},
 	},
+	{has: []string{"containerPort", "hostPort"}, change: []string{"containerPort", "name"}},
 	{has: []string{"limits", "requests"}, change: []string{"limits", "requests"}},
 	{has: []string{"matchExpressions", "matchLabels"}, change: []string{"matchLabels"}, sample: []string{"matchLabels"}},
 	{has: []string{"nodeAffinity", "podAffinity"}},

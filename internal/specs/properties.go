@@ -138,13 +138,15 @@ func (g *generator) visitObject(n node) {
 func (g *generator) visitMap(n node) {
 	item := n.schema.AdditionalProperties.Schema
 	content, _ := n.content.(map[string]any)
+	first, second := newKeys(n.name())
 	if n.present && !n.required {
 		g.add(n, Value{Unset: true})
 	}
 	if len(content) == 0 {
-		one, two := map[string]any{"added": sampleOf(item, n.name(), 0)}, map[string]any{}
-		two["added"], two["another"] = sampleOf(item, n.name(), 1), sampleOf(item, n.name(), 2)
-		g.add(n, Value{Content: one}, Value{Content: two})
+		g.add(
+			n, Value{Content: map[string]any{first: sampleOf(item, n.name(), 0)}},
+			Value{Content: map[string]any{first: sampleOf(item, n.name(), 1), second: sampleOf(item, n.name(), 2)}},
+		)
 		return
 	}
 	for _, key := range sortedKeys(content) {
@@ -152,12 +154,23 @@ func (g *generator) visitMap(n node) {
 			path: n.path.with(key), schema: item, content: content[key], present: true, context: n.context,
 		})
 	}
-	if _, taken := content["added"]; !taken {
-		g.add(
-			node{path: n.path.with("added"), context: n.context},
-			Value{Content: sampleOf(item, n.name(), 0)}, Value{Content: sampleOf(item, n.name(), 1)},
-		)
+	for _, key := range []string{first, second} {
+		if _, taken := content[key]; !taken {
+			g.add(
+				node{path: n.path.with(key), context: n.context},
+				Value{Content: sampleOf(item, n.name(), 0)}, Value{Content: sampleOf(item, n.name(), 1)},
+			)
+			return
+		}
 	}
+}
+
+// newKeys returns keys for a map: names of resources, or any others.
+func newKeys(name string) (string, string) {
+	if name == "limits" || name == "requests" {
+		return "memory", "cpu"
+	}
+	return "added", "another"
 }
 
 // visitList adds, removes and reorders items, and changes the first one.

@@ -34,7 +34,8 @@ func sampleWithin(schema *apiextensionsv1.JSONSchemaProps, name string, number, 
 		}
 		return content
 	case mapKind:
-		return map[string]any{"added": sampleWithin(schema.AdditionalProperties.Schema, name, number, depth-1)}
+		key, _ := newKeys(name)
+		return map[string]any{key: sampleWithin(schema.AdditionalProperties.Schema, name, number, depth-1)}
 	case listKind:
 		size := int64(1)
 		if schema.MinItems != nil {

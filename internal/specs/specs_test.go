@@ -125,7 +125,7 @@ func TestPodTemplatesHaveFewProperties(t *testing.T) {
 	got := lines(properties)
 	for _, want := range []string{
 		`spec.template.spec.containers[0].image: "example.com/app:v2" "example.com/other:v3" unset`,
-		`spec.template.spec.containers[0].resources.requests: {"added":"2Gi"} {"added":"3Gi","another":"500Mi"}`,
+		`spec.template.spec.containers[0].resources.requests if spec.template.spec.containers[0].resources = {}: {"memory":"2Gi"} {"cpu":"500Mi","memory":"3Gi"}`,
 	} {
 		if !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("no %s in\n%s", want, strings.Join(got, "\n"))
