@@ -185,7 +185,7 @@ func (s *scheduler) finished(a *activity) {
 		s.longTimed[a.request] = true
 	}
 	switch {
-	case a.err != nil || a.panicked != nil || len(a.failed) > 0 || a.refused:
+	case a.err != nil && !s.plan.acceptErrors || a.panicked != nil || len(a.failed) > 0 || a.refused:
 		delete(s.idle, a.request) // a retry may succeed
 	case a.changes == s.trace.changes:
 		s.idle[a.request] = s.idle[a.request].next(s.lastChange)

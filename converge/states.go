@@ -126,7 +126,7 @@ func newStates(t *testing.T, s Scenario, o StatesOptions) (*statesSearch, error)
 	if err != nil {
 		return nil, err
 	}
-	p.seed = o.Seed
+	p.seed, p.acceptErrors = o.Seed, true
 	space, err := newSpecSpace(p)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
