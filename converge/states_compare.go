@@ -4,6 +4,7 @@ package converge
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,8 +25,11 @@ type newObject struct {
 	created, deleted *snapshot
 	// refused is set if the controller does not accept the spec.
 	refused bool
-	// masked are the fields that differ between two such runs, once they were needed.
-	masked map[string]bool
+	// rejected is the error of the creation, if a webhook rejects it.
+	rejected error
+	// masked are the fields that differ between such runs, and repeated is set once all were tried.
+	masked   map[string]bool
+	repeated bool
 }
 
 // newObject runs the reference of a stored spec.
@@ -34,12 +38,23 @@ func (x *statesSearch) newObject(s stored) *newObject {
 		return found
 	}
 	w := walk{x.specOf(s), {deleted: true}}
-	plan, settles := x.walkPlan(w, make([]stored, len(w)))
-	n := &newObject{plan: plan, outcome: x.run(plan)}
+	results := make([]stored, len(w))
+	plan, settles := x.walkPlan(w, results)
+	n := &newObject{plan: plan, outcome: x.run(plan), rejected: results[0].rejected, masked: map[string]bool{}}
 	n.created, n.deleted = n.at(settles[0]), n.at(settles[1])
 	n.refused = x.refused(&n.outcome, settles[0])
 	x.news[s.key] = n
 	return n
+}
+
+// repeat repeats the run, to find out what differs each time.
+func (x *statesSearch) repeat(n *newObject) {
+	n.repeated = true
+	for _, v := range append(n.plan.repetitions(), n.plan.other()) {
+		if o := n.plan.execute(x.t, nil, v, nil); len(o.violations) == 0 {
+			n.plan.mask(n.masked, n.settled, o.settled)
+		}
+	}
 }
 
 // specOf returns the spec of a stored object as one change for each field.
@@ -81,52 +96,71 @@ func (x *statesSearch) check(w walk) (Violation, bool) {
 		return v, true
 	}
 	before := ""
-	recreated := map[string]bool{}
+	remaining := map[string]bool{}
 	for i := range w {
-		now := results[i]
-		want, n := x.expected(w[i], now, before, results, i)
-		if n == nil {
-			continue // nothing was created yet
+		if results[i].rejected != nil && i > 0 {
+			results[i].key, results[i].object = results[i-1].key, results[i-1].object // also if a webhook rejects it
+		}
+		want, n := x.expected(w[i], before, results[:i+1])
+		if n == nil || n.rejected != nil {
+			continue
 		}
 		if v, failed := n.violation(); failed {
 			return v, true
 		}
-		found := n.plan.differences(want, o.at(settles[i]), x.masks(n, o.at(settles[i])))
+		found := x.compare(n, want, o.at(settles[i]))
 		if n.refused && i > 0 {
-			found = inBoth(found, n.plan.differences(o.at(settles[i-1]), o.at(settles[i]), nil))
+			found = inBoth(found, plan.differences(o.at(settles[i-1]), o.at(settles[i]), nil))
 		}
-		found = slices.DeleteFunc(found, func(d difference) bool { return recreated[d.name] || x.mayRemain(d) })
+		found = slices.DeleteFunc(found, func(d difference) bool { return remaining[d.name] })
 		if len(found) > 0 {
-			return pathViolation(found, w[i], i), true
+			return pathViolation(found, w[i]), true
 		}
 		if w[i].deleted {
-			// What stays by design, the next object finds.
 			for name := range plan.flatten(n.deleted) {
-				recreated[name] = true
+				remaining[name] = true // the next object finds what stays by design
 			}
 		}
-		x.transitions[[2]string{before, now.key}] = true
-		before = now.key
+		x.transitions[[2]string{before, results[i].key}] = true
+		before = results[i].key
 	}
 	return Violation{}, false
 }
 
-// expected returns the state that is expected after a write, and the run that it comes from.
-func (x *statesSearch) expected(s spec, now stored, before string, results []stored, i int) (*snapshot, *newObject) {
-	if now.key != "" {
+// compare compares a state with that of a new object. It executes further runs without faults before it reports a
+// difference.
+func (x *statesSearch) compare(n *newObject, want, got *snapshot) []difference {
+	for {
+		found := n.plan.differences(want, got, x.masks(n, want, got))
+		found = slices.DeleteFunc(found, func(d difference) bool {
+			return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
+				return h.Field == "" && h.isFor(d.name)
+			})
+		})
+		if len(found) == 0 || n.repeated {
+			return found
+		}
+		x.repeat(n)
+	}
+}
+
+// expected returns the state that is expected after the last write, and the run that it comes from. It returns nil if
+// no object was created yet. before is the spec before the write.
+func (x *statesSearch) expected(s spec, before string, results []stored) (*snapshot, *newObject) {
+	if now := results[len(results)-1]; now.key != "" {
 		n := x.newObject(now)
 		return n.created, n
 	}
-	for last := i; last >= 0 && s.deleted && before != ""; last-- {
-		if results[last].key == before {
-			n := x.newObject(results[last])
+	for _, result := range slices.Backward(results) {
+		if s.deleted && before != "" && result.key == before {
+			n := x.newObject(result)
 			return n.deleted, n
 		}
 	}
 	return nil, nil
 }
 
-func pathViolation(found []difference, s spec, changes int) Violation {
+func pathViolation(found []difference, s spec) Violation {
 	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
 	first := found[0]
 	v := Violation{Oracle: OraclePath, Cause: first.cause, About: first.name, Message: first.lines[0]}
@@ -144,20 +178,16 @@ func pathViolation(found []difference, s spec, changes int) Violation {
 
 // masks returns the fields that may differ from a new object: those that differ between two new objects, and those that
 // may depend on earlier specs.
-func (x *statesSearch) masks(n *newObject, got *snapshot) map[string]bool {
-	if n.masked == nil {
-		other := n.plan.execute(x.t, nil, n.plan.other(), nil)
-		n.masked = n.plan.masks(n.settled, other.settled)
-	}
+func (x *statesSearch) masks(n *newObject, want, got *snapshot) map[string]bool {
 	if len(x.plan.Space.HistoryDependent) == 0 {
 		return n.masked
 	}
-	masked := map[string]bool{}
-	for _, s := range []*snapshot{n.created, n.deleted, got} {
+	masked := maps.Clone(n.masked)
+	for _, s := range []*snapshot{want, got} {
 		for name, flat := range n.plan.flatten(s) {
-			for path := range flat.fields {
-				if key := maskKey(name, path); n.masked[key] || x.dependsOnHistory(name, key) {
-					masked[key] = true
+			for path, f := range flat.fields {
+				if x.dependsOnHistory(name, path, f) {
+					masked[maskKey(name, f, f)] = true
 				}
 			}
 		}
@@ -165,17 +195,9 @@ func (x *statesSearch) masks(n *newObject, got *snapshot) map[string]bool {
 	return masked
 }
 
-func (x *statesSearch) dependsOnHistory(name, key string) bool {
-	_, path, _ := strings.Cut(key, ":")
+func (x *statesSearch) dependsOnHistory(name, path string, f field) bool {
 	return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
-		return h.isFor(name) && h.Field != "" && below(path, h.Field)
-	})
-}
-
-// mayRemain reports whether a difference is about an object that may depend on earlier specs as a whole.
-func (x *statesSearch) mayRemain(d difference) bool {
-	return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
-		return h.Field == "" && h.isFor(d.name)
+		return h.Field != "" && h.isFor(name) && (within(path, h.Field) || within(f.mask, h.Field))
 	})
 }
 
@@ -251,8 +273,7 @@ func (x *statesSearch) affects(one, other *newObject) bool {
 	}
 	a, b := one.plan.flatten(one.created), one.plan.flatten(other.created)
 	primary := thingOf(x.plan.primary, x.base).String()
-	masked := x.masks(one, other.created)
-	for _, d := range one.plan.differences(one.created, other.created, masked) {
+	for _, d := range one.plan.differences(one.created, other.created, one.masked) {
 		if d.name != primary || a[d.name] == nil || b[d.name] == nil {
 			return true
 		}

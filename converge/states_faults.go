@@ -85,12 +85,12 @@ func (x *statesSearch) effects() *StatesFailure {
 }
 
 func (x *statesSearch) mayBeIgnored(path string) bool {
-	return slices.ContainsFunc(sortedKeys(x.plan.Space.Ignored), func(ignored string) bool { return below(path, ignored) })
+	return slices.ContainsFunc(sortedKeys(x.plan.Space.Ignored), func(ignored string) bool { return within(path, ignored) })
 }
 
 // hasEffectBelow reports whether a part of a property has an effect.
 func (x *statesSearch) hasEffectBelow(path string) bool {
 	return slices.ContainsFunc(sortedKeys(x.affecting), func(other string) bool {
-		return x.affecting[other] && below(other, path)
+		return x.affecting[other] && within(other, path)
 	})
 }

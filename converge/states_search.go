@@ -132,7 +132,7 @@ func (x *statesSearch) acceptValues() {
 			s := p.context.with(specs.Change{Path: property.Path, Value: value})
 			answer := x.admit(walk{s})[0]
 			switch {
-			case answer.rejected != nil:
+			case answer.rejected != nil, x.newObject(answer).rejected != nil:
 				x.cert.Rejected++
 				p.rejected = &s
 				continue
@@ -216,8 +216,8 @@ func (x *statesSearch) pairs() *StatesFailure {
 	for a := range x.accepted {
 		for b := range a {
 			one, other := x.accepted[a], x.accepted[b]
-			if len(one.specs) > 0 && len(other.specs) > 0 && !below(one.Path.String(), other.Path.String()) &&
-				!below(other.Path.String(), one.Path.String()) {
+			if len(one.specs) > 0 && len(other.specs) > 0 && !within(one.Path.String(), other.Path.String()) &&
+				!within(other.Path.String(), one.Path.String()) {
 				pairs = append(pairs, [2]int{b, a})
 			}
 		}

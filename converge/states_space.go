@@ -119,7 +119,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 	declared := s.plan.Space
 	var problems []error
 	matches := func(field, path string) {
-		if !slices.ContainsFunc(properties, func(p specs.Property) bool { return below(p.Path.String(), path) }) {
+		if !slices.ContainsFunc(properties, func(p specs.Property) bool { return within(p.Path.String(), path) }) {
 			problems = append(problems, fmt.Errorf("Space.%s: unknown property %q", field, path))
 		}
 	}
@@ -162,7 +162,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 		s.leftOut = append(s.leftOut, fmt.Sprintf("%s may depend on earlier specs: %s", field.name(), field.Reason))
 	}
 	s.properties = slices.DeleteFunc(properties, func(p specs.Property) bool {
-		return slices.ContainsFunc(sortedKeys(declared.Skip), func(path string) bool { return below(p.Path.String(), path) })
+		return slices.ContainsFunc(sortedKeys(declared.Skip), func(path string) bool { return within(p.Path.String(), path) })
 	})
 	return errors.Join(problems...)
 }
@@ -181,12 +181,6 @@ func (h HistoryDependent) name() string {
 func kindName(obj client.Object) string {
 	kind, _, _ := strings.Cut(describe(obj), " ")
 	return kind
-}
-
-// below reports whether a property is another one or a part of it.
-func below(property, of string) bool {
-	rest, ok := strings.CutPrefix(property, of)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func jsonContent(value any) (any, error) {

@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,25 +11,26 @@ import (
 	"strconv"
 	"strings"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/specs"
 )
 
-// steps returns the steps of a walk, and the index of the Settle after each write.
+// steps returns the steps of a walk, and the index of the Settle after each write. A run of them records in results
+// which writes were rejected.
 func (s *specSpace) steps(w walk, results []stored) (steps []Step, settles []int) {
 	steps = append(steps, s.before...)
 	for i, spec := range w {
-		name := "write: " + spec.describe(w[:i])
-		rejected := results[i].rejected
 		do := func(ctx context.Context, c client.Client) error {
 			err := s.write(ctx, c, spec)
-			if err != nil && rejected != nil {
-				return nil // as expected
+			if results[i].rejected == nil && !apierrs.IsInvalid(err) && !apierrs.IsForbidden(err) && !apierrs.IsBadRequest(err) {
+				return err
 			}
-			return err
+			results[i].rejected = cmp.Or(results[i].rejected, err)
+			return nil
 		}
-		steps = append(steps, Step{name: name, do: do}, Settle())
+		steps = append(steps, Step{name: "write: " + spec.describe(w[:i]), do: do}, Settle())
 		settles = append(settles, len(steps)-1)
 	}
 	return steps, settles
