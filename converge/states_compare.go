@@ -272,7 +272,7 @@ func (x *statesSearch) affects(one, other *newObject) bool {
 		return false
 	}
 	a, b := one.plan.flatten(one.created), one.plan.flatten(other.created)
-	primary := thingOf(x.plan.primary, x.base).String()
+	primary := thing{x.plan.primary, client.ObjectKeyFromObject(x.base)}.String()
 	for _, d := range one.plan.differences(one.created, other.created, one.masked) {
 		if d.name != primary || a[d.name] == nil || b[d.name] == nil {
 			return true
