@@ -53,6 +53,8 @@ type process struct {
 	pending []*call
 	// active are the running reconciles. The reconciler of New has one at most.
 	active []*activity
+	// handlers is the goroutine of handlers, once there is one.
+	handlers worker
 	// delivering is set while a cache calls handlers, which may make calls.
 	delivering bool
 	// deliveries are the next calls of handlers.
@@ -65,6 +67,24 @@ type process struct {
 	handedVersions map[client.Object]string
 	// written is the last version of each kind that the process has written.
 	written map[schema.GroupVersionKind]int64
+}
+
+// worker calls functions, one after the other, until the process ends. The stack of its goroutine has to grow only once.
+type worker chan<- func()
+
+func (p *process) newWorker() worker {
+	next := make(chan func(), 1)
+	go func() {
+		for {
+			select {
+			case do := <-next:
+				do()
+			case <-p.ctx.Done():
+				return
+			}
+		}
+	}()
+	return next
 }
 
 // call is a request of a process. It waits until the goroutine that owns the run serves it, one call at a time.

@@ -201,7 +201,10 @@ func (p *process) inDelivery(notify func()) {
 		return
 	}
 	p.delivering = true
-	go func() {
+	if p.handlers == nil {
+		p.handlers = p.newWorker()
+	}
+	p.handlers <- func() {
 		defer func() { // also if the process dies during the delivery
 			p.mu.Lock()
 			p.delivered = true
@@ -209,7 +212,7 @@ func (p *process) inDelivery(notify func()) {
 			p.run.wake()
 		}()
 		notify()
-	}()
+	}
 }
 
 // endDelivery ends a delivery whose handlers have returned, and starts the next one. It reports whether it has started
