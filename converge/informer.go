@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/memapi"
@@ -35,6 +36,8 @@ type informer struct {
 	// plain and mappers return the requests for an object, without and with calls. Both are for New.
 	plain   []func(client.Object) []reconcile.Request
 	mappers []handler.MapFunc
+	// filters drop changes for plain and mappers.
+	filters []predicate.Predicate
 	// shared are the objects that were handed out without a copy.
 	shared   []shared
 	handlers []*registration
@@ -77,6 +80,8 @@ type change struct {
 	unseen bool
 	// initial is set for objects that existed when the handler was added.
 	initial bool
+	// dropped is set if a filter drops the change for the reconciler of New.
+	dropped bool
 }
 
 func (i *informer) find(key types.NamespacedName) (int, bool) {

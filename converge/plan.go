@@ -28,6 +28,7 @@ type plan struct {
 	primary  schema.GroupVersionKind
 	owns     []schema.GroupVersionKind
 	watches  []watchOf
+	filters  []filterOf
 	uncached map[schema.GroupVersionKind]bool
 	webhooks []webhook
 	actors   []actorOf
@@ -123,8 +124,8 @@ func (c *scenarioCheck) reconciler() {
 	case c.New != nil && c.Setup != nil:
 		c.problem("New and Setup exclude each other")
 	}
-	if c.Setup != nil && (len(c.Owns) > 0 || len(c.Watches) > 0 || c.Indexes != nil) {
-		c.problem("Owns, Watches and Indexes are for New: Setup registers its own")
+	if c.Setup != nil && (len(c.Owns) > 0 || len(c.Watches) > 0 || len(c.Filters) > 0 || c.Indexes != nil) {
+		c.problem("Owns, Watches, Filters and Indexes are for New: Setup registers its own")
 	}
 }
 
@@ -134,10 +135,23 @@ func (c *scenarioCheck) kinds() {
 		c.owns = append(c.owns, c.kindOf(fmt.Sprintf("Owns[%d]", i), obj))
 	}
 	for i, watch := range c.Watches {
-		if watch.Requests == nil {
-			c.problem("Watches[%d].Requests is required", i)
+		switch {
+		case watch.Requests == nil && watch.NewRequests == nil:
+			c.problem("Watches[%d].Requests or NewRequests is required", i)
+		case watch.Requests != nil && watch.NewRequests != nil:
+			c.problem("Watches[%d].Requests and NewRequests exclude each other", i)
 		}
 		c.watches = append(c.watches, watchOf{watch, c.kindOf(fmt.Sprintf("Watches[%d].Object", i), watch.Object)})
+	}
+	for i, filter := range c.Filters {
+		of := filterOf{Filter: filter}
+		if filter.Object != nil {
+			of.kind = c.kindOf(fmt.Sprintf("Filters[%d].Object", i), filter.Object)
+		}
+		if filter.Predicate == nil {
+			c.problem("Filters[%d].Predicate is required", i)
+		}
+		c.filters = append(c.filters, of)
 	}
 	for i, obj := range c.Uncached {
 		c.uncached[c.kindOf(fmt.Sprintf("Uncached[%d]", i), obj)] = true

@@ -24,6 +24,7 @@ func TestNewPlan_reportsAllProblems(t *testing.T) {
 		New:    func(Env) reconcile.Reconciler { return nil }, Setup: func(ctrl.Manager) error { return nil },
 		Owns:    []client.Object{nil},
 		Watches: []Watch{{Object: &corev1.ConfigMap{}}},
+		Filters: []Filter{{}},
 		CRDs:    []client.Object{(*corev1.ConfigMap)(nil)},
 		Given:   []client.Object{(*corev1.Secret)(nil)},
 		Steps:   Steps(Sleep(0), Settle()),
@@ -38,10 +39,11 @@ func TestNewPlan_reportsAllProblems(t *testing.T) {
 	}
 	want := []string{
 		"scenario: New and Setup exclude each other",
-		"Owns, Watches and Indexes are for New: Setup registers its own",
+		"Owns, Watches, Filters and Indexes are for New: Setup registers its own",
 		"For is required",
 		"Owns[0] is required",
-		"Watches[0].Requests is required",
+		"Watches[0].Requests or NewRequests is required",
+		"Filters[0].Predicate is required",
 		"Given[0] is required",
 		"Steps[0] does nothing",
 		"World[0].Name is required",

@@ -126,7 +126,9 @@ func TestMappersRunOneAtATime(t *testing.T) {
 		}, &corev1.ServiceAccount{ObjectMeta: named("two")}, &corev1.ConfigMap{ObjectMeta: named("three")},
 	}
 	through := func(ctx context.Context, obj client.Object) []reconcile.Request { return mapped(ctx, obj) }
-	s.Watches = []Watch{{&corev1.ServiceAccount{}, through}, {&corev1.ConfigMap{}, through}}
+	s.Watches = []Watch{
+		{Object: &corev1.ServiceAccount{}, Requests: through}, {Object: &corev1.ConfigMap{}, Requests: through},
+	}
 	p := mustPlan(t, s)
 	if o, ok := p.refer(t); !ok {
 		t.Fatal(o.violations)
@@ -139,7 +141,7 @@ func TestMappersRunOneAtATime(t *testing.T) {
 // TestMappersThatWait lets time pass although a request is due.
 func TestMappersThatWait(t *testing.T) {
 	s := copierScenario(false)
-	s.Watches = []Watch{{&corev1.Secret{}, func(context.Context, client.Object) []reconcile.Request {
+	s.Watches = []Watch{{Object: &corev1.Secret{}, Requests: func(context.Context, client.Object) []reconcile.Request {
 		time.Sleep(10 * time.Millisecond)
 		return nil
 	}}}

@@ -31,6 +31,8 @@ type Scenario struct {
 	Owns []client.Object
 	// Watches are further kinds whose changes lead to requests for the reconciler of New.
 	Watches []Watch
+	// Filters drop events for the reconciler of New.
+	Filters []Filter
 	// Indexes registers field indexes of the cache for the reconciler of New.
 	Indexes func(client.FieldIndexer) error
 
@@ -90,8 +92,11 @@ type Scenario struct {
 type Watch struct {
 	// Object has the kind that is watched.
 	Object client.Object
-	// Requests returns the requests for an object. Required.
+	// Requests returns the requests for an object. Required, unless NewRequests is set.
 	Requests handler.MapFunc
+	// NewRequests returns a function that replaces Requests and may use the environment, for example the client. It is
+	// called after New, at the start and after each crash.
+	NewRequests func(Env) handler.MapFunc
 }
 
 // Consistency is the guarantee of a client for its reads.

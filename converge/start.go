@@ -4,11 +4,13 @@ package converge
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/calledby"
@@ -56,11 +58,17 @@ func (r *run) startReconciler(m *processManager) {
 			return
 		}
 	}
-	// A constructor may use the client.
+	// Constructors may use the client.
+	mappers := make([]handler.MapFunc, len(r.plan.watches))
 	built := make(chan struct{})
 	go func() {
 		defer close(built)
 		p.reconciler = r.plan.New(p.env)
+		for i, w := range r.plan.watches {
+			if mappers[i] = w.Requests; w.NewRequests != nil {
+				mappers[i] = w.NewRequests(p.env)
+			}
+		}
 		r.wake()
 	}()
 	r.serveUntil(built)
@@ -83,10 +91,15 @@ func (r *run) startReconciler(m *processManager) {
 			return nil
 		})
 	}
-	for _, w := range r.plan.watches {
-		p.informer(w.kind).mappers = append(p.informer(w.kind).mappers, w.Requests)
+	for i, w := range r.plan.watches {
+		if mappers[i] == nil {
+			r.violate(scenarioFailure(fmt.Sprintf("Watches[%d].NewRequests returned nil", i)))
+			return
+		}
+		p.informer(w.kind).mappers = append(p.informer(w.kind).mappers, mappers[i])
 	}
 	for _, i := range p.informers {
+		i.filters = r.plan.filtersOf(i.kind)
 		var initial []change
 		for _, obj := range i.objects {
 			initial = append(initial, change{after: obj, initial: true})

@@ -172,9 +172,11 @@ func (p *process) deliver(i *informer, changes []change) {
 	if len(changes) == 0 {
 		return
 	}
-	for _, c := range changes {
+	for n := range changes {
+		c := &changes[n]
+		c.dropped = i.drops(*c)
 		for _, obj := range []client.Object{c.before, c.after} {
-			if nilcheck.IsNil(obj) {
+			if nilcheck.IsNil(obj) || c.dropped {
 				continue
 			}
 			for _, requests := range i.plain {
@@ -236,7 +238,7 @@ func (p *process) endDelivery() bool {
 // notify calls the handlers and mappers of a cache with a change. They may make calls.
 func (p *process) notify(i *informer, c change) {
 	for _, obj := range []client.Object{c.before, c.after} {
-		if nilcheck.IsNil(obj) {
+		if nilcheck.IsNil(obj) || c.dropped {
 			continue
 		}
 		for _, requests := range i.mappers {
