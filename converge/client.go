@@ -88,11 +88,19 @@ func (c *processClient) List(ctx context.Context, list client.ObjectList, opts .
 func (c *processClient) write(
 	ctx context.Context, act, sub string, obj client.Object, do func(client.Object) error,
 ) error {
-	return c.writeIf(ctx, act, sub, obj, false, do)
+	return c.writeWith(ctx, act, sub, obj, writeOptions{}, do)
 }
 
-func (c *processClient) writeIf(
-	ctx context.Context, act, sub string, obj client.Object, conditional bool, do func(client.Object) error,
+// writeOptions are the options of a write that matter to oracles.
+type writeOptions struct {
+	// conditional is set for a delete with a precondition.
+	conditional bool
+	// dryRun is set for an update or a patch that is not stored.
+	dryRun bool
+}
+
+func (c *processClient) writeWith(
+	ctx context.Context, act, sub string, obj client.Object, options writeOptions, do func(client.Object) error,
 ) error {
 	gvk, err := c.kindOf(obj)
 	if err != nil {
@@ -107,7 +115,7 @@ func (c *processClient) writeIf(
 		key.Name = obj.GetGenerateName()
 	}
 	return c.process.submit(ctx, &call{
-		site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, conditional: conditional, do: do,
+		site: site{act: act, kind: kind, key: key}, gvk: gvk, obj: obj, writeOptions: options, do: do,
 	})
 }
 
@@ -118,7 +126,8 @@ func (c *processClient) Create(ctx context.Context, obj client.Object, opts ...c
 }
 
 func (c *processClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return c.write(ctx, "update", "", obj, func(obj client.Object) error {
+	options := (&client.UpdateOptions{}).ApplyOptions(opts)
+	return c.writeWith(ctx, "update", "", obj, dryRun(options.DryRun), func(obj client.Object) error {
 		return c.Client.Update(detached(ctx), obj, opts...)
 	})
 }
@@ -130,7 +139,8 @@ func (c *processClient) Patch(
 	if patch.Type() == types.ApplyPatchType {
 		act = "apply"
 	}
-	return c.write(ctx, act, "", obj, func(obj client.Object) error {
+	options := (&client.PatchOptions{}).ApplyOptions(opts)
+	return c.writeWith(ctx, act, "", obj, dryRun(options.DryRun), func(obj client.Object) error {
 		return c.Client.Patch(detached(ctx), obj, patch, opts...)
 	})
 }
@@ -138,7 +148,7 @@ func (c *processClient) Patch(
 func (c *processClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	preconditions := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
 	conditional := preconditions != nil && (preconditions.UID != nil || preconditions.ResourceVersion != nil)
-	return c.writeIf(ctx, "delete", "", obj, conditional, func(obj client.Object) error {
+	return c.writeWith(ctx, "delete", "", obj, writeOptions{conditional: conditional}, func(obj client.Object) error {
 		return c.Client.Delete(detached(ctx), obj, opts...)
 	})
 }
@@ -166,6 +176,8 @@ func (c *processClient) Apply(
 		return c.Client.Apply(detached(ctx), config, opts...)
 	})
 }
+
+func dryRun(values []string) writeOptions { return writeOptions{dryRun: len(values) > 0} }
 
 func untyped(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
 	encoded, err := json.Marshal(config)
@@ -213,7 +225,8 @@ func (s *processSubResource) Create(
 func (s *processSubResource) Update(
 	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
 ) error {
-	return s.client.write(ctx, "update", s.name, obj, func(obj client.Object) error {
+	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	return s.client.writeWith(ctx, "update", s.name, obj, dryRun(options.DryRun), func(obj client.Object) error {
 		return s.server.Update(detached(ctx), obj, opts...)
 	})
 }
@@ -225,7 +238,8 @@ func (s *processSubResource) Patch(
 	if patch.Type() == types.ApplyPatchType {
 		act = "apply"
 	}
-	return s.client.write(ctx, act, s.name, obj, func(obj client.Object) error {
+	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	return s.client.writeWith(ctx, act, s.name, obj, dryRun(options.DryRun), func(obj client.Object) error {
 		return s.server.Patch(detached(ctx), obj, patch, opts...)
 	})
 }

@@ -177,6 +177,9 @@ func (p *plan) leftOut() []string {
 	for _, path := range p.uncalled {
 		lines = append(lines, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
 	}
+	if p.reference != nil {
+		lines = append(lines, p.reference.mustSettle...)
+	}
 	return lines
 }
 

@@ -42,9 +42,7 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	report := &Report{}
 	defer func() {
 		x.cert.Elapsed, x.cert.failed = time.Since(x.begin), report.Failure != nil
-		if x.cert.LeftOut = p.leftOut(); p.reference != nil {
-			x.cert.LeftOut = append(x.cert.LeftOut, p.reference.mustSettle...)
-		}
+		x.cert.LeftOut = p.leftOut()
 		report.Certificate = x.cert
 	}()
 	reference, ok := p.refer(t)

@@ -87,7 +87,7 @@ func (g *gateway) serveNext() bool {
 		}
 	}
 	if c.obj != nil && r.world.version() == before && err == nil {
-		r.trace.noOps++
+		r.trace.noOp(c)
 	}
 	if c.cached {
 		r.watches.wasRead(c.gvk)

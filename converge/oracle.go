@@ -10,7 +10,8 @@ const (
 	OracleQuiescence Oracle = "O1 quiescence"
 	// OracleEndState fails when the state at a [Settle] is not [Scenario.Desired], or not that of the run without faults.
 	OracleEndState Oracle = "O2 end state"
-	// OracleIdempotence fails when another reconcile writes, although nothing has changed.
+	// OracleIdempotence fails when another reconcile writes, although nothing has changed, or when each reconcile makes
+	// an update or a patch that changes nothing. An apply that changes nothing is not a failure.
 	OracleIdempotence Oracle = "O3 idempotence"
 	// OracleDuplicates fails when objects are created or deleted more often than without faults, and no fault explains it.
 	OracleDuplicates Oracle = "O4 duplicates"

@@ -2,7 +2,8 @@
 
 package converge
 
-// idempotenceOracle reconciles all objects again when the controller is idle, which must not change anything.
+// idempotenceOracle reconciles all objects again when the controller is idle, which must not change anything, nor try
+// to.
 type idempotenceOracle struct {
 	evidence
 
@@ -17,23 +18,22 @@ func (o *idempotenceOracle) check(again func()) {
 		rounds = 2
 	}
 	for range rounds {
-		effects, noOps := o.trace.effects, o.trace.noOps
+		effects, needless := o.trace.effects, o.trace.needless
 		again()
 		if o.failed() {
 			return
 		}
-		if effect := o.trace.lastEffect; o.trace.effects != effects {
-			if _, off := o.plan.Off[OracleIdempotence]; off {
-				continue
-			}
-			o.redundant(effect, again)
-			return
+		if _, off := o.plan.Off[OracleIdempotence]; off {
+			continue
 		}
-		if o.trace.noOps != noOps && o.plan.Strict {
-			o.violate(Violation{
-				Oracle: OracleAdvice, Cause: CauseNoOpWrite,
-				Message: plural(o.trace.noOps-noOps, "request") + " without an effect when all objects are reconciled again",
-			})
+		switch {
+		case o.trace.effects != effects:
+			o.redundant(o.trace.lastEffect, again)
+			return
+		case o.trace.needless != needless:
+			if o.needless(again); o.failed() {
+				return
+			}
 		}
 	}
 }
@@ -51,4 +51,17 @@ func (o *idempotenceOracle) redundant(effect string, again func()) {
 		v.Message += ", which was due before"
 	}
 	o.replace(v)
+}
+
+// needless reports an update or a patch without an effect if it is repeated: each reconcile makes a request for nothing.
+func (o *idempotenceOracle) needless(again func()) {
+	needless := o.trace.needless
+	again()
+	if o.failed() || o.trace.needless == needless {
+		return
+	}
+	o.violate(Violation{
+		Oracle: OracleIdempotence, Cause: CauseNoOpWrite, About: o.trace.lastNeedless,
+		Message: "each reconcile makes a request that changes nothing: " + o.trace.lastNeedless,
+	})
 }

@@ -256,31 +256,6 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// TestAdviceFailsOnlyWhenStrict updates an object without a change.
-func TestAdviceFailsOnlyWhenStrict(t *testing.T) {
-	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
-		err := e.Client.Create(ctx, configMapOf(secret, true))
-		if apierrs.IsAlreadyExists(err) {
-			err = e.Client.Update(ctx, configMapOf(secret, true))
-		}
-		return reconcile.Result{}, err
-	})
-	s.Steps = Steps(Apply(newSecret("a")), Settle())
-	s.Strict = true
-	report, err := Check(t, s, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != OracleAdvice ||
-		!strings.Contains(f.Violation.Message, "without an effect") {
-		t.Errorf("strict: got %v, want requests without an effect", f)
-	}
-	s.Strict, s.Without = false, map[Fault]string{FaultTaken: "it overwrites what others have"}
-	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure != nil {
-		t.Errorf("not strict: got %v, %v", report.Failure, err)
-	}
-}
-
 // TestAdvice reports a delete of an object that is not in the cache, which does no harm here.
 func TestAdvice(t *testing.T) {
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -303,6 +278,11 @@ func TestAdvice(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, report.Certificate.Advice); diff != "" {
 		t.Errorf("advice (-want +got):\n%s", diff)
+	}
+	s.Strict = true
+	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure == nil ||
+		report.Failure.Violation.Cause != CauseUnconditionalDelete {
+		t.Errorf("strict: got %v, %v, want the advice", report.Failure, err)
 	}
 }
 

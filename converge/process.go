@@ -96,8 +96,7 @@ type call struct {
 	obj client.Object
 	// gvk is the kind of the object.
 	gvk schema.GroupVersionKind
-	// conditional is set for a delete with a precondition.
-	conditional bool
+	writeOptions
 	// out is the list that is read, and into the object that is read.
 	out  runtime.Object
 	into client.Object

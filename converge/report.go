@@ -59,7 +59,7 @@ type Certificate struct {
 	// LeftOut lists what was not checked or not tried, with the reasons: oracles that are off, faults that are disabled,
 	// and Settles that users must wait for, because the run without faults fails otherwise.
 	LeftOut []string
-	// Idle counts writes without an effect in the run without faults.
+	// Idle counts writes without an effect in the run without faults, most of them applies.
 	Idle    int
 	Elapsed time.Duration
 
@@ -92,6 +92,9 @@ func (c Certificate) String() string {
 		fmt.Fprintf(&b, " (%d not run, -converge.budget is for more)", c.RecoveriesLeft)
 	}
 	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
+	if c.Idle > 0 {
+		fmt.Fprintf(&b, "; %s without an effect", plural(c.Idle, "write"))
+	}
 	return b.String()
 }
 

@@ -20,8 +20,12 @@ type trace struct {
 	changes, effects, foreignChanges int
 	// lastEffect describes the last write of the process.
 	lastEffect string
-	// requests counts the requests of the process, weighted by their cost, and noOps its writes without an effect.
-	requests, noOps int
+	// requests counts the requests of the process, weighted by their cost.
+	requests int
+	// noOps counts the writes of the process without an effect. needless are those of them that could have been avoided,
+	// and lastNeedless describes the last one.
+	noOps, needless int
+	lastNeedless    string
 	// reconciles counts the reconciles that were started, and lastResult is the last one that has ended.
 	reconciles int
 	lastResult *activity
@@ -52,6 +56,16 @@ func (t *trace) changed(e memapi.Event, byProcess bool) {
 	}
 	t.effects++
 	t.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
+}
+
+// noOp records a write without an effect. Only an update or a patch is needless, because the process has what it changes:
+// it can compare it first. An apply declares what should be, and a dry run asks.
+func (t *trace) noOp(c *call) {
+	t.noOps++
+	if (c.act == "update" || c.act == "patch") && !c.dryRun {
+		t.needless++
+		t.lastNeedless = c.act + " " + c.kind + " " + nameOf(c.key)
+	}
 }
 
 // cloudChanged records a change of the external system by the process.

@@ -50,6 +50,8 @@ const (
 	CauseRedundantWrite Cause = "redundant-write"
 	// CauseMissedWork is for a reconcile that writes once: it was due earlier.
 	CauseMissedWork Cause = "missed-work"
+	// CauseNoOpWrite is for an update or a patch in each reconcile that changes nothing.
+	CauseNoOpWrite Cause = "no-op-write"
 )
 
 // Causes of [OracleDuplicates].
@@ -106,8 +108,6 @@ const (
 	CauseUnconditionalDelete Cause = "unconditional-delete"
 	// CauseUnconditionalUpdate is for an update without a resource version that overwrites a change.
 	CauseUnconditionalUpdate Cause = "unconditional-update"
-	// CauseNoOpWrite is for a write without an effect.
-	CauseNoOpWrite Cause = "no-op-write"
 )
 
 // CauseScenario is for a scenario that fails by itself: a step, an actor, or the setup of the reconciler.

@@ -9,11 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/apis"
 	"trueup.dev/converge"
 	bannerv1 "trueup.dev/docs/internal/banner/v1"
 )
@@ -123,9 +125,11 @@ var oracleLessons = map[converge.Oracle]lesson{
 		wrong: bannering(func(ctx context.Context, r client.Client, banner *bannerv1.Banner, page *corev1.ConfigMap) error {
 			// region o6-wrong
 			// Wrong: the status is Ready before the page exists.
-			banner.Status.MarkShown(ctx)
-			if err := r.Status().Update(ctx, banner); err != nil {
-				return err
+			if !meta.IsStatusConditionTrue(banner.Status.Conditions, apis.ConditionReady) {
+				banner.Status.MarkShown(ctx)
+				if err := r.Status().Update(ctx, banner); err != nil {
+					return err
+				}
 			}
 			return client.IgnoreAlreadyExists(r.Create(ctx, page))
 			// endregion
@@ -135,6 +139,9 @@ var oracleLessons = map[converge.Oracle]lesson{
 			// Right: do the work first, then write the status.
 			if err := client.IgnoreAlreadyExists(r.Create(ctx, page)); err != nil {
 				return err
+			}
+			if meta.IsStatusConditionTrue(banner.Status.Conditions, apis.ConditionReady) {
+				return nil
 			}
 			banner.Status.MarkShown(ctx)
 			return r.Status().Update(ctx, banner)
