@@ -29,6 +29,22 @@ func (w *world) changeOf(c *call) string {
 	return ""
 }
 
+// unforwarded describes the last change whose event is not forwarded yet, or returns "".
+func (w *world) unforwarded() string {
+	events := w.server.Events(w.forwarded)
+	if len(events) == 0 {
+		return ""
+	}
+	e := events[len(events)-1]
+	text := fmt.Sprintf("%s %s %s", eventNames[e.Type], e.Kind.Kind, nameOf(e.Key))
+	if e.Type == watch.Modified {
+		text = "ok, version " + e.Object.GetResourceVersion() + changeText(
+			contentOf(e.Old), contentOf(e.Object), e.Kind.Kind == "Secret",
+		)
+	}
+	return text
+}
+
 // contentOf returns an object as a map, without what the API server changes with each write.
 func contentOf(obj client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -47,6 +63,14 @@ func contentOf(obj client.Object) map[string]any {
 func changeText(before, after map[string]any, secret bool) string {
 	d := fieldChanges{secret: secret}
 	d.add("", before, after)
+	for _, list := range [][]string{d.changes, d.times} {
+		for i := range list {
+			rest, removed := strings.CutPrefix(list[i], "no ")
+			if list[i] = strings.TrimPrefix(rest, "metadata."); removed {
+				list[i] = "no " + list[i]
+			}
+		}
+	}
 	switch {
 	case len(d.changes) > 0:
 		return ": " + enumerated(d.changes)
@@ -77,8 +101,9 @@ func (d *fieldChanges) add(path string, before, after any) {
 	case reflect.DeepEqual(before, after):
 	case isMap(before) && isMap(after):
 		d.addMap(path, before.(map[string]any), after.(map[string]any))
-	case isList(before) && isList(after):
-		d.addList(path, before.([]any), after.([]any))
+	case isList(before) && (isList(after) || after == nil):
+		list, _ := after.([]any)
+		d.addList(path, before.([]any), list)
 	case path == "metadata.deletionTimestamp":
 		d.changes = append(d.changes, path+" is set")
 	case isTimeValue(before) && isTimeValue(after):

@@ -9,27 +9,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// clue reports whether the timeline of a failure shows what a hint states. A hint without a clue states no more than
-// the violation itself does.
-type clue func(*Failure) bool
+// clue returns the indexes of the entries of a timeline that show what a hint states, or none if they do not show it. A
+// hint without a clue states no more than the violation itself does.
+type clue func(*Failure) []int
 
 // all returns a clue for which all clues are required.
 func all(clues ...clue) clue {
-	return func(f *Failure) bool {
-		return !slices.ContainsFunc(clues, func(c clue) bool { return !c(f) })
+	return func(f *Failure) []int {
+		var shown []int
+		for _, c := range clues {
+			found := c(f)
+			if found == nil {
+				return nil
+			}
+			shown = append(shown, found...)
+		}
+		return shown
 	}
 }
 
-func not(c clue) clue { return func(f *Failure) bool { return !c(f) } }
+// not returns a clue that is shown by the violation if another one is not.
+func not(c clue) clue {
+	return func(f *Failure) []int { return f.violationIf(c(f) == nil) }
+}
 
-// some reports whether an entry matches.
-func (f *Failure) some(match func(i int, e entry) bool) bool {
-	for i, e := range f.entries {
+// some returns the index of the last entry that matches.
+func (f *Failure) some(match func(i int, e entry) bool) []int {
+	for i, e := range slices.Backward(f.entries) {
 		if match(i, e) {
-			return true
+			return []int{i}
 		}
 	}
-	return false
+	return nil
+}
+
+// pair returns the indexes of the last entry that matches, and of the first one after it that matches too.
+func (f *Failure) pair(first func(i int, e entry) bool, second func(first, e entry) bool) []int {
+	for i, e := range slices.Backward(f.entries) {
+		if !first(i, e) {
+			continue
+		}
+		if at := slices.IndexFunc(f.entries[i+1:], func(later entry) bool { return second(e, later) }); at >= 0 {
+			return []int{i, i + 1 + at}
+		}
+	}
+	return nil
 }
 
 // after reports whether an entry after another one matches.
@@ -37,18 +61,21 @@ func (f *Failure) after(i int, match func(entry) bool) bool {
 	return slices.ContainsFunc(f.entries[i+1:], match)
 }
 
-// endOf returns the end of the reconcile of an entry. There is none if the process ends first.
-func (f *Failure) endOf(i int) (entry, bool) {
+// writes reports whether an entry is a write of the process to the object of the violation that took effect.
+func (f *Failure) writes(e entry) bool { return e.isWrite() && e.effect && f.isAbout(e) }
+
+// endOf returns the index of the end of the reconcile of an entry, or -1 if the process ends first.
+func (f *Failure) endOf(i int) int {
 	who := f.entries[i].who
-	for _, e := range f.entries[i+1:] {
+	for n, e := range f.entries[i+1:] {
 		if e.turn == dying || e.turn == starting {
-			return entry{}, false
+			return -1
 		}
 		if e.turn == ending && e.who == who {
-			return e, true
+			return i + 1 + n
 		}
 	}
-	return entry{}, false
+	return -1
 }
 
 // isWrite reports whether an entry is a request that can change something.
@@ -62,120 +89,10 @@ func (e entry) gotError() bool {
 	return e.act != "" && e.failed && (errorFaults.has(e.fault) || e.reason == metav1.StatusReasonConflict)
 }
 
-// isLost reports whether an entry is a write that took effect although the process received no success.
+// isLost reports whether an entry is a write that took effect although the process received no success. Late writes are
+// marked as stale.
 func (e entry) isLost() bool {
-	return e.effect && e.fault != "" && lostResponseFaults.has(e.fault) || e.fault == FaultHandOver
-}
-
-// swallowsError reports that a reconcile received an error, and ended without one and without a requeue. A request that
-// is repeated with success does not count.
-func swallowsError(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		if !e.gotError() {
-			return false
-		}
-		end, ended := f.endOf(i)
-		if !ended || end.failed || end.retried {
-			return false
-		}
-		return !f.after(i, func(later entry) bool {
-			return later.isSame(e) && !later.failed && (e.isWrite() || later.who == e.who)
-		})
-	})
-}
-
-// failsOutsideOfReconcile reports that a handler or a goroutine received an error.
-func failsOutsideOfReconcile(f *Failure) bool {
-	return f.some(func(_ int, e entry) bool { return e.who == "process" && e.gotError() })
-}
-
-// recordsError reports that a reconcile received an error, and then wrote the object of the violation, which no other
-// reconcile has written since.
-func recordsError(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		if !e.gotError() || e.reason == metav1.StatusReasonConflict {
-			return false
-		}
-		wrote := func(later entry) bool { return later.isWrite() && later.effect && f.isAbout(later) }
-		return f.after(i, func(later entry) bool { return later.who == e.who && wrote(later) }) &&
-			!f.after(i, func(later entry) bool { return later.who != e.who && wrote(later) })
-	})
-}
-
-// failedWriteIsNotRepeated reports that a write failed, that its reconcile returned the error, and that no later
-// reconcile makes the same write.
-func failedWriteIsNotRepeated(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		if !e.gotError() || !e.isWrite() || e.effect {
-			return false
-		}
-		end, ended := f.endOf(i)
-		return ended && end.failed && !f.after(i, func(later entry) bool { return later.isSame(e) })
-	})
-}
-
-// failedWriteTookEffect reports that a write took effect although it failed, and that its reconcile returned the error.
-func failedWriteTookEffect(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		end, ended := f.endOf(i)
-		return e.fault == FaultTimeoutApplied && e.effect && ended && end.failed
-	})
-}
-
-// isNotWrittenAfterCrash reports that the process ended, and that the next one did not write the object of the
-// violation.
-func isNotWrittenAfterCrash(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		return e.turn == dying && !f.after(i, func(later entry) bool {
-			return later.isWrite() && later.effect && f.isAbout(later)
-		})
-	})
-}
-
-// isNotRecreated reports that another client deleted the object of the violation, and that the process did not create
-// it again.
-func isNotRecreated(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		return e.who == byOther && strings.HasPrefix(e.what, "delete ") && f.isAbout(e) &&
-			!f.after(i, func(later entry) bool { return later.isWrite() && later.effect && f.isAbout(later) })
-	})
-}
-
-// isNotReverted reports that another client changed the object of the violation, and that the process did not write it
-// afterwards.
-func isNotReverted(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		return e.fault == FaultDrift && f.isAbout(e) &&
-			!f.after(i, func(later entry) bool { return later.isWrite() && later.effect && f.isAbout(later) })
-	})
-}
-
-// isAcceptedAsItIs reports that the object of the violation existed when it was to be created, and that it was not
-// written afterwards.
-func isAcceptedAsItIs(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		end, ended := f.endOf(i)
-		return e.act == "create" && e.reason == metav1.StatusReasonAlreadyExists && f.isAbout(e) && ended && !end.failed &&
-			!f.after(i, func(later entry) bool { return later.isWrite() && later.effect && f.isAbout(later) })
-	})
-}
-
-// writesAfterStaleRead reports that a reconcile wrote after a read from a stale cache.
-func writesAfterStaleRead(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		return e.isStaleRead() && f.after(i, func(later entry) bool {
-			return later.who == e.who && later.isWrite() && later.effect
-		})
-	})
-}
-
-// deletesAfterStaleRead reports that a reconcile deleted the object of the violation after a read from a stale cache.
-func deletesAfterStaleRead(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		return e.isStaleRead() && f.after(i, func(later entry) bool {
-			return later.who == e.who && later.isDeletion() && f.isAbout(later)
-		})
-	})
+	return e.effect && (lostResponseFaults.has(e.fault) || e.mark == staleMark)
 }
 
 func (e entry) isStaleRead() bool { return e.mark == staleMark && e.isRead() }
@@ -187,201 +104,187 @@ func (e entry) isCreation() bool {
 
 func (e entry) isDeletion() bool { return e.effect && strings.HasPrefix(e.act, "delete") }
 
-// createdTwice reports that the process created the object of the violation twice before anything deleted it, and that
-// the two creations match.
-func createdTwice(match func(f *Failure, first, second int) bool) clue {
-	return func(f *Failure) bool {
+// endsAfter returns a clue: a request received an error, and its reconcile ended in a way that matches.
+func endsAfter(match func(f *Failure, i int, request, end entry) bool) clue {
+	return func(f *Failure) []int {
+		for i, e := range slices.Backward(f.entries) {
+			if !e.gotError() {
+				continue
+			}
+			if end := f.endOf(i); end >= 0 && match(f, i, e, f.entries[end]) {
+				return []int{i, end}
+			}
+		}
+		return nil
+	}
+}
+
+// swallowsError: a reconcile received an error, and ended without one and without a requeue. A request that is repeated
+// with success does not count.
+var swallowsError = endsAfter(func(f *Failure, i int, request, end entry) bool {
+	return !end.failed && !end.retried && !f.after(i, func(later entry) bool {
+		return later.isSame(request) && !later.failed && (request.isWrite() || later.who == request.who)
+	})
+})
+
+// failedWriteIsNotRepeated: a write failed, its reconcile returned the error, and no later reconcile makes the same
+// write.
+var failedWriteIsNotRepeated = endsAfter(func(f *Failure, i int, request, end entry) bool {
+	return request.isWrite() && !request.effect && end.failed && !f.after(i, request.isSame)
+})
+
+// failedWriteTookEffect: a write to the object of the violation took effect although it failed, and its reconcile
+// returned the error.
+var failedWriteTookEffect = endsAfter(func(f *Failure, _ int, request, end entry) bool {
+	return request.fault == FaultTimeoutApplied && request.effect && end.failed && f.isAbout(request)
+})
+
+// failsOutsideOfReconcile: a handler or a goroutine received an error.
+func failsOutsideOfReconcile(f *Failure) []int {
+	return f.some(func(_ int, e entry) bool { return e.who == "process" && e.gotError() })
+}
+
+// recordsError: a reconcile received an error, and then wrote the object of the violation, which no other reconcile has
+// written since.
+func recordsError(f *Failure) []int {
+	return f.pair(func(i int, e entry) bool {
+		return e.gotError() && e.reason != metav1.StatusReasonConflict &&
+			!f.after(i, func(later entry) bool { return later.who != e.who && f.writes(later) })
+	}, func(request, later entry) bool { return later.who == request.who && f.writes(later) })
+}
+
+// isNotWrittenAfterCrash: the process ended, and the next one did not write the object of the violation.
+func isNotWrittenAfterCrash(f *Failure) []int {
+	return f.some(func(i int, e entry) bool { return e.turn == dying && f.about() != "" && !f.after(i, f.writes) })
+}
+
+// isNotRecreated: another client deleted the object of the violation, and the process did not write it afterwards.
+func isNotRecreated(f *Failure) []int {
+	return f.some(func(i int, e entry) bool {
+		return e.who == byOther && strings.HasPrefix(e.what, "delete ") && f.isAbout(e) && !f.after(i, f.writes)
+	})
+}
+
+// isNotReverted: another client changed the object of the violation, and the process did not write it afterwards.
+func isNotReverted(f *Failure) []int {
+	return f.some(func(i int, e entry) bool { return e.fault == FaultDrift && f.isAbout(e) && !f.after(i, f.writes) })
+}
+
+// isAcceptedAsItIs: the object of the violation existed when it was to be created, and it was not written afterwards.
+func isAcceptedAsItIs(f *Failure) []int {
+	return f.some(func(i int, e entry) bool {
+		end := f.endOf(i)
+		return e.act == "create" && e.reason == metav1.StatusReasonAlreadyExists && f.isAbout(e) &&
+			end >= 0 && !f.entries[end].failed && !f.after(i, f.writes)
+	})
+}
+
+// writesAfterStaleRead: a reconcile wrote after a read from a stale cache.
+func writesAfterStaleRead(f *Failure) []int {
+	return f.pair(func(_ int, e entry) bool { return e.isStaleRead() }, func(read, later entry) bool {
+		return later.who == read.who && later.isWrite() && later.effect
+	})
+}
+
+// deletesAfterStaleRead: a reconcile deleted the object of the violation after a read from a stale cache.
+func deletesAfterStaleRead(f *Failure) []int {
+	return f.pair(func(_ int, e entry) bool { return e.isStaleRead() }, func(read, later entry) bool {
+		return later.who == read.who && later.isDeletion() && f.isAbout(later)
+	})
+}
+
+// createdTwice returns a clue: the process created the object of the violation twice before it was deleted, and match
+// returns what else shows why.
+func createdTwice(match func(f *Failure, first, second int) []int) clue {
+	return func(f *Failure) []int {
 		first := -1
 		for i, e := range f.entries {
 			switch {
 			case !f.isAbout(e):
 			case strings.Contains(e.act+e.what, "delete"):
 				first = -1
-			case !e.isCreation() || e.act == "apply":
-			case first >= 0 && match(f, first, i):
-				return true
+			case e.act == "apply" || !e.isCreation():
+			case first >= 0:
+				if found := match(f, first, i); found != nil {
+					return append(found, first, i)
+				}
+				first = i
 			default:
 				first = i
 			}
 		}
-		return false
+		return nil
 	}
 }
 
 // firstIsNotInCache matches a creation that the reconcile of a second one did not see, because its cache was stale.
-func firstIsNotInCache(f *Failure, first, second int) bool {
+func firstIsNotInCache(f *Failure, first, second int) []int {
 	made, again := f.entries[first], f.entries[second]
-	return slices.ContainsFunc(f.entries[first+1:second], func(read entry) bool {
-		return read.who == again.who && read.isStaleRead() && read.position < made.version && read.kind == made.kind
-	})
+	for i := second - 1; i > first; i-- {
+		if e := f.entries[i]; e.who == again.who && e.isStaleRead() && e.position < made.version && e.kind == made.kind {
+			return []int{i}
+		}
+	}
+	return nil
 }
 
 // firstIsLost matches a creation whose response was lost.
-func firstIsLost(f *Failure, first, _ int) bool { return f.entries[first].isLost() }
+func firstIsLost(f *Failure, first, _ int) []int {
+	if f.entries[first].isLost() {
+		return []int{first}
+	}
+	return nil
+}
 
-// isLostAndDeleted reports that the process deleted an object whose creation it could not know to have succeeded.
-func isLostAndDeleted(f *Failure) bool {
-	return f.some(func(i int, e entry) bool {
-		return e.isCreation() && e.isLost() && f.isAbout(e) && f.after(i, func(later entry) bool {
-			return later.isDeletion() && f.isAbout(later)
-		})
-	})
+// isLostAndDeleted: the process deleted an object whose creation it could not know to have succeeded.
+func isLostAndDeleted(f *Failure) []int {
+	return f.pair(func(_ int, e entry) bool { return e.isCreation() && e.isLost() && f.isAbout(e) },
+		func(_, later entry) bool { return later.isDeletion() && f.isAbout(later) })
+}
+
+// repeatsLostWrite: the process made a write to the object of the violation again, although an earlier one with a lost
+// response had taken effect.
+func repeatsLostWrite(f *Failure) []int {
+	return f.pair(func(_ int, e entry) bool { return f.writes(e) && e.isLost() },
+		func(first, later entry) bool { return f.writes(later) && later.act == first.act })
 }
 
 // createsAfter returns a clue: the process created the object of the violation after an entry that matches.
-func createsAfter(match func(f *Failure, e entry) bool) clue {
-	return func(f *Failure) bool {
-		return f.some(func(i int, e entry) bool {
-			return match(f, e) && f.after(i, func(later entry) bool {
-				return later.isCreation() && f.isAbout(later)
-			})
-		})
+func createsAfter(match func(entry) bool) clue {
+	return func(f *Failure) []int {
+		return f.pair(func(_ int, e entry) bool { return match(e) },
+			func(_, later entry) bool { return later.isCreation() && f.isAbout(later) })
 	}
 }
 
-func isRepetition(_ *Failure, e entry) bool { return e.fault != "" && repeatFaults.has(e.fault) }
+func isRepetition(e entry) bool { return repeatFaults.has(e.fault) }
 
 // isDeletionByUser matches a step that deletes an object.
-func isDeletionByUser(_ *Failure, e entry) bool {
-	return e.who == byUser && strings.HasPrefix(e.what, "delete ")
-}
+func isDeletionByUser(e entry) bool { return e.who == byUser && strings.HasPrefix(e.what, "delete ") }
 
-// isForgotten reports that the response to the creation of the object of the violation was lost.
-func isForgotten(f *Failure) bool {
+// isForgotten: the response to the creation of the object of the violation was lost.
+func isForgotten(f *Failure) []int {
 	return f.some(func(_ int, e entry) bool { return e.isCreation() && e.isLost() && f.isAbout(e) })
 }
 
-// isUnowned reports that the process created the object of the violation without an owner.
-func isUnowned(f *Failure) bool {
+// isUnowned: the process created the object of the violation without an owner.
+func isUnowned(f *Failure) []int {
 	return f.some(func(_ int, e entry) bool {
-		return e.isCreation() && e.act != "put" && e.unowned && f.isAbout(e) && e.kind.Kind != ""
+		return e.isCreation() && e.unowned && f.isAbout(e) && e.kind.Kind != ""
 	})
 }
 
-// isOutside reports whether the violation is about something outside of the cluster.
-func isOutside(f *Failure) bool { return strings.HasPrefix(f.about(), "cloud ") }
-
-// deletedReconciles reports whether a reconcile after the deletion by the user matches.
-func deletedReconciles(match func(entry) bool) clue {
-	return func(f *Failure) bool {
-		return f.some(func(i int, e entry) bool { return isDeletionByUser(f, e) && f.after(i, match) })
-	}
+// isOwned: the process created the object of the violation with an owner.
+func isOwned(f *Failure) []int {
+	return f.some(func(_ int, e entry) bool {
+		return e.isCreation() && !e.unowned && f.isAbout(e) && e.kind.Kind != ""
+	})
 }
 
-var (
-	isReconciledAfterDeletion = deletedReconciles(func(e entry) bool { return e.turn == beginning })
-	writesAfterDeletion       = deletedReconciles(func(e entry) bool { return e.isWrite() && e.effect })
-)
+// isOutside: the violation is about something outside of the cluster.
+func isOutside(f *Failure) []int { return f.violationIf(strings.HasPrefix(f.about(), "cloud ")) }
 
-// isStuck reports that the object of the violation still exists although the users have deleted it.
-func isStuck(f *Failure) bool {
-	return f.Violation.Cause == CauseNotDeleted ||
-		f.some(func(_ int, e entry) bool { return isDeletionByUser(f, e) && f.isAbout(e) })
+// violationIf returns the index of the violation if something is true of it.
+func (f *Failure) violationIf(match bool) []int {
+	return f.some(func(_ int, e entry) bool { return match && e.mark == harmMark })
 }
-
-// recent returns the ends of the last reconciles.
-func (f *Failure) recent() []entry {
-	var ends []entry
-	for _, e := range slices.Backward(f.entries) {
-		if e.turn == ending && e.result != "" {
-			ends = append(ends, e)
-		}
-		if len(ends) == 4 {
-			break
-		}
-	}
-	return ends
-}
-
-// asksForMore reports that the last reconciles ended without an error, and requested another one.
-func asksForMore(f *Failure) bool {
-	recent := f.recent()
-	return len(recent) > 0 && !slices.ContainsFunc(recent, func(e entry) bool { return e.failed || !e.retried })
-}
-
-// allFail reports that the last reconciles failed.
-func allFail(f *Failure) bool {
-	recent := f.recent()
-	return len(recent) > 1 && !slices.ContainsFunc(recent, func(e entry) bool { return !e.failed })
-}
-
-// failsWith returns a clue: the last requests of failing reconciles failed for a reason.
-func failsWith(reason metav1.StatusReason) clue {
-	return func(f *Failure) bool {
-		times := 0
-		for _, e := range slices.Backward(f.entries) {
-			if e.isWrite() && e.failed && e.reason == reason {
-				times++
-			} else if e.isWrite() && e.effect {
-				break
-			}
-		}
-		return times > 1 && allFail(f)
-	}
-}
-
-// othersWriteToo reports that the object that the process writes at the end is also written by others.
-func othersWriteToo(f *Failure) bool {
-	var last entry
-	others := 0
-	for i, e := range slices.Backward(f.entries) {
-		switch {
-		case last.act == "" && e.isWrite() && e.effect:
-			last = e
-		case last.act != "" && e.act == "" && e.to == theServer && e.who != byUser && strings.Contains(e.what, last.object):
-			others++
-		}
-		if i < len(f.entries)-40 || others > 1 {
-			break
-		}
-	}
-	return others > 1
-}
-
-// createsEachTime reports that each of the last reconciles created an object.
-func createsEachTime(f *Failure) bool { return f.effects((entry).isCreation) > 2 }
-
-// changesEachTime reports that each of the last reconciles wrote.
-func changesEachTime(f *Failure) bool {
-	return f.effects(func(e entry) bool { return e.effect && !e.isCreation() && !e.isDeletion() }) > 2
-}
-
-// effects counts the last entries in which the process wrote, if all of them match.
-func (f *Failure) effects(match func(entry) bool) int {
-	times := 0
-	for _, e := range slices.Backward(f.entries) {
-		if e.isWrite() && e.effect {
-			if !match(e) {
-				break
-			}
-			times++
-		}
-	}
-	return times
-}
-
-// polls reports that the last reconciles were requeued after at least a second.
-func polls(f *Failure) bool {
-	recent := f.recent()
-	return len(recent) > 1 && !slices.ContainsFunc(recent, func(e entry) bool { return e.after < pollTime/15 })
-}
-
-// readsSeveral reports that a list had more than one item.
-func readsSeveral(f *Failure) bool {
-	return f.some(func(_ int, e entry) bool { return strings.HasSuffix(e.act, "list") && e.items > 1 })
-}
-
-// dereferencesNothing reports a panic of the kinds that an empty field causes.
-func dereferencesNothing(f *Failure) bool {
-	for _, kind := range []string{"nil pointer", "index out of range", "nil map", "divide by zero", "slice bounds"} {
-		if strings.Contains(f.Violation.Message, kind) {
-			return true
-		}
-	}
-	return false
-}
-
-// modifies reports that the write of the violation is a change of an object, not its creation.
-func modifies(f *Failure) bool { return strings.HasPrefix(f.Violation.About, "modified ") }
-
-func adds(f *Failure) bool { return strings.HasPrefix(f.Violation.About, "added ") }

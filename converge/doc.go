@@ -37,27 +37,40 @@
 //
 // # How the code is organized
 //
-// The scenario: scenario.go, step.go, actor.go, env.go, cloud.go, crds.go and state.go have what users write, and
-// plan.go and webhook.go validate it.
+// The scenario:
+//   - scenario.go, step.go, actor.go, env.go, cloud.go, crds.go and state.go have what users write
+//   - plan.go and webhook.go validate it
 //
-// The search: converge.go has Run, the flags and the saved schedules. candidates.go lists and samples faults, explore.go
-// chooses schedules, execute.go executes one, reference.go has the runs without faults, and shrink.go simplifies a
-// failure.
+// The search:
+//   - converge.go has Run, the flags and the saved schedules
+//   - explore.go chooses schedules, and candidates.go lists and samples faults
+//   - execute.go executes a schedule, and reference.go has the runs without faults
+//   - shrink.go simplifies a failure
+//   - states*.go is [States], another search, whose specs come from package internal/specs
 //
-// One run: run.go has its parts. loop.go decides what happens next. world.go has the API server, the external system
-// and the clock, scheduler.go what is due and whether the controller is idle, and injector.go where which fault occurs.
-// users.go and settle.go perform the steps, actors.go is other controllers, and others.go and others_idle.go are the
-// client that interferes. webhooks.go calls webhooks for all writes.
+// One run:
+//   - run.go has its parts, and loop.go decides what happens next
+//   - world.go has the API server, the external system and the clock
+//   - scheduler.go knows what is due, and whether the controller is idle
+//   - injector.go decides where which fault occurs
+//   - users.go and settle.go perform the steps
+//   - actors.go is other controllers, others.go and others_idle.go are the client that interferes
+//   - webhooks.go calls webhooks for all writes
 //
-// The process that is tested: process.go has its pending calls. start.go and stale_start.go start it, with manager.go.
-// queue.go and controller_queue.go have its requests. Calls pass from client.go, or from rest.go if they are HTTP
-// requests, to gateway.go, which injects faults and sends them. informer.go, cache.go and read.go are its caches.
-// watches.go forwards events to them.
+// The process that is tested:
+//   - start.go and stale_start.go start it, with manager.go
+//   - queue.go and controller_queue.go have its requests
+//   - process.go has its pending calls, which pass from client.go, or from rest.go if they are HTTP requests, to
+//     gateway.go, which injects faults and sends them
+//   - informer.go, cache.go and read.go are its caches, and watches.go forwards events to them
 //
-// The verdict: each oracle_*.go has one oracle, and oracles.go calls them. violation.go has the causes. snapshot.go,
-// flatten.go and alike.go compare states, in which generated.go replaces generated names. fault_table.go describes the
-// faults. hint.go finds the usual mistake, for which clues.go searches the timeline. trace.go, timeline.go, entry.go and
-// change_text.go record what happened, and lines.go, report.go and html*.go show it.
+// The verdict:
+//   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
+//   - snapshot.go, flatten.go and alike.go compare states, in which generated.go replaces generated names
+//   - fault_table.go describes the faults
+//   - hint.go finds the usual mistake, for which clues*.go search the timeline
+//   - trace.go, timeline.go, entry.go and change_text.go record what happened
+//   - lines.go, report.go and html*.go show it
 //
 // # What it proves
 //

@@ -35,8 +35,7 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: OracleDuplicates, shown: createdTwice(firstIsLost),
-		hint: "created again because the response to an earlier creation was lost: use a name that does not change, or " +
-			"record the name before creating",
+		hint: lostCreationHint,
 	},
 	{
 		oracle: OracleDuplicates, shown: isLostAndDeleted,
@@ -96,18 +95,24 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: OracleDeletion, faults: crashFaults, shown: isNotWrittenAfterCrash,
-		hint: "the object was forgotten in the crash: search for it in each reconcile before removing the finalizer",
+		hint: "the object was forgotten in the crash: search in each reconcile for what is to be deleted, and do not rely on " +
+			"memory or on events",
 	},
 	{
 		oracle: OracleDeletion, shown: isUnowned,
 		hint: "set an owner reference, or delete the object before removing the finalizer",
+	},
+	{
+		oracle: OracleDeletion, cause: CauseLeftOver, shown: isOwned,
+		hint: "it has an owner reference, but is not garbage-collected: the owner must be in the same namespace or " +
+			"cluster-scoped",
 	},
 	{oracle: OracleDeletion, shown: isOutside, hint: "delete it before removing the finalizer"},
 
 	{oracle: OracleIdempotence, cause: CauseMissedWork, faults: errorFaults, shown: swallowsError, hint: swallowedHint},
 	{
 		oracle: OracleIdempotence, cause: CauseMissedWork,
-		hint: "no event reported that the work was due: is there a watch for each object that it depends on, and does a " +
+		hint: "no event or requeue reported that the work was due: is there a watch for each object that it depends on, and does a " +
 			"mapping or predicate drop an event?",
 	},
 	{
@@ -132,6 +137,14 @@ var hintTable = []hintRow{
 		oracle: OracleQuiescence, shown: failsWith(metav1.StatusReasonConflict),
 		hint: "after a conflict, return the error and read again: a request with the same version fails forever",
 	},
+	{oracle: OracleQuiescence, faults: setOf(FaultListOrder), shown: readsSeveral, hint: orderHint},
+	{oracle: OracleDuplicates, faults: setOf(FaultListOrder), shown: readsSeveral, hint: orderHint},
+	{oracle: OracleEndState, faults: setOf(FaultListOrder), shown: readsSeveral, hint: orderHint},
+	{
+		oracle: OracleQuiescence, shown: all(failsWith(metav1.StatusReasonAlreadyExists), isInUse),
+		hint: "the name of a new object is that of an existing one, which the reconciler has created: choose a name that is " +
+			"not in use",
+	},
 	{
 		oracle: OracleQuiescence, shown: failsWith(metav1.StatusReasonAlreadyExists),
 		hint: "an object that exists may belong to another controller: check its owner, and retry later",
@@ -141,9 +154,14 @@ var hintTable = []hintRow{
 		hint: "each reconcile fails, also after the faults have ended: see the error of the last one",
 	},
 	{
-		oracle: OracleQuiescence, shown: all(polls, createsEachTime),
+		oracle: OracleQuiescence, shown: createsOverTime,
 		hint: "new work is due whenever time passes, so that the controller is never idle: let time pass, suspend the " +
 			"schedule and settle in one step, with SleepThen",
+	},
+	{
+		oracle: OracleQuiescence, shown: isCollectedEachTime,
+		hint: "the garbage collector deletes the object after each creation: its owner does not exist, or is in another " +
+			"namespace",
 	},
 	{
 		oracle: OracleQuiescence, shown: othersWriteToo,
@@ -153,6 +171,10 @@ var hintTable = []hintRow{
 	{
 		oracle: OracleQuiescence, shown: createsEachTime,
 		hint: "each reconcile creates an object: search for the existing one, or use a name that does not change",
+	},
+	{
+		oracle: OracleQuiescence, shown: replacesEachTime,
+		hint: "each reconcile replaces an object: compare only the fields that you set, because the API server adds defaults",
 	},
 	{
 		oracle: OracleQuiescence, shown: changesEachTime,
@@ -217,12 +239,25 @@ var hintTable = []hintRow{
 		hint: "the write that timed out had taken effect: after an error, read the state again before deciding",
 	},
 	{
+		oracle: OracleEndState, cause: CauseUnexpected, shown: createdTwice(firstIsLost),
+		hint: lostCreationHint,
+	},
+	{
+		oracle: OracleEndState, cause: CauseDifferent, shown: repeatsLostWrite,
+		hint: "a write was made again although it had taken effect, because its response was lost: make the second one " +
+			"harmless",
+	},
+	{
 		oracle: OracleEndState, faults: setOf(FaultDeleted, FaultRecreated, FaultChildDeleted), shown: isNotRecreated,
 		hint: "an object that another client deletes is not recreated: watch it, and check in each reconcile that it exists",
 	},
 	{
 		oracle: OracleEndState, faults: setOf(FaultDrift), shown: isNotReverted,
 		hint: "a change of another client is not reverted: watch the object, and compare it in each reconcile",
+	},
+	{
+		oracle: OracleEndState, faults: setOf(FaultTaken, FaultTakenUnnoticed), shown: isAcceptedAsItIs,
+		hint: "an object that exists may belong to another controller: check its owner, and retry later",
 	},
 	{
 		oracle: OracleEndState, shown: isAcceptedAsItIs,
@@ -245,30 +280,35 @@ var hintTable = []hintRow{
 		oracle: OracleEndState, faults: setOf(FaultOvertaken),
 		hint: "concurrent reconciles share state: keep the state of a reconcile in local variables, and lock everything else",
 	},
-	{
-		oracle: OracleEndState, faults: setOf(FaultListOrder), shown: readsSeveral,
-		hint: "sort the items of a list, which has no order",
-	},
 }
 
 const (
+	orderHint          = "sort the items of a list, which has no order"
 	repeatedEventsHint = "after a restart or a resync, the reconciler does more than in the run without faults: " +
 		"check whether a watch is missing, so that the run without faults is the wrong one"
+	lostCreationHint = "created again because the response to an earlier creation was lost: use a name that does not " +
+		"change, or record the name before creating"
 	swallowedHint = "an error is swallowed: return it, so that the request is retried"
 )
 
-// hint returns the usual reason for a failure and its solution, or "" for none.
-func hint(f *Failure) string {
+// explainMistake finds the usual reason for a failure and its solution, and the lines of the timeline that show it.
+func (f *Failure) explainMistake() {
 	var faults faultSet
 	for _, d := range f.schedule {
 		faults |= setOf(d.fault)
 	}
 	v := f.Violation
 	for _, row := range hintTable {
-		if row.oracle == v.Oracle && (row.cause == "" || row.cause == v.Cause) &&
-			(row.faults == 0 || row.faults&faults != 0) && (row.shown == nil || row.shown(f)) {
-			return row.hint
+		if row.oracle != v.Oracle || row.cause != "" && row.cause != v.Cause || row.faults != 0 && row.faults&faults == 0 {
+			continue
+		}
+		if row.shown == nil {
+			f.Hint, f.proof = row.hint, nil
+			return
+		}
+		if proof := row.shown(f); proof != nil {
+			f.Hint, f.proof = row.hint, proof
+			return
 		}
 	}
-	return ""
 }

@@ -225,6 +225,40 @@ var lookAlikes = []struct {
 		configMap.Name, configMap.GenerateName = "", "a-"
 		return reconcile.Result{}, e.Client.Create(ctx, configMap)
 	}, nil, "each reconcile creates an object"},
+	{"a loop: another controller writes, too", func(
+		ctx context.Context, e Env, secret *corev1.Secret,
+	) (reconcile.Result, error) {
+		if secret.Labels["mode"] == "mine" {
+			return reconcile.Result{}, nil
+		}
+		secret.Labels = map[string]string{"mode": "mine"}
+		return reconcile.Result{}, e.Client.Update(ctx, secret)
+	}, func(s *Scenario) {
+		s.World = []Actor{{Name: "rival", For: &corev1.Secret{}, Act: func(
+			ctx context.Context, c client.Client, obj client.Object,
+		) error {
+			if obj.GetLabels()["mode"] != "mine" {
+				return nil
+			}
+			obj.SetLabels(map[string]string{"mode": "other"})
+			return c.Update(ctx, obj)
+		}}}
+	}, "another controller write the same object in turn"},
+	{"a loop: the owner does not exist", func(
+		ctx context.Context, e Env, secret *corev1.Secret,
+	) (reconcile.Result, error) {
+		configMap := configMapOf(secret, true)
+		configMap.OwnerReferences[0].UID = "another"
+		err := e.Client.Get(ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{})
+		if apierrs.IsNotFound(err) {
+			err = e.Client.Create(ctx, configMap)
+		}
+		return reconcile.Result{RequeueAfter: time.Second}, err
+	}, nil, "the garbage collector deletes the object after each creation"},
+	{"a loop: new work each minute", nil, func(s *Scenario) {
+		*s = cronScenario(true)
+		s.Steps = Steps(Apply(newSecret("a")), Settle())
+	}, "new work is due whenever time passes"},
 	{"a loop: a request each time", func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 	}, nil, "do not request another reconcile"},
@@ -278,6 +312,7 @@ func TestHint_lookAlikes(t *testing.T) {
 			case c.want == "" && f.Hint != "" || !strings.Contains(f.Hint, c.want):
 				t.Errorf("the hint is %q, want … %s …\n%s", f.Hint, c.want, f)
 			}
+			checkLines(t, f)
 		})
 	}
 }

@@ -13,8 +13,8 @@ const maxLines = 12
 // lastLines is how many lines before the violation are shown if it is not about what was written.
 const lastLines = 5
 
-// lines returns the indexes of the entries that are shown: the violation and the last writes before it, then the
-// faults, then what led there, as many as fit. A gap takes a line, too.
+// lines returns the indexes of the entries that are shown: the violation, the last writes before it and what the hint
+// is based on, then the faults, then what led there, as many as fit. A gap takes a line, too.
 func (f *Failure) lines() []int {
 	var shown []int
 	for _, group := range f.byImportance() {
@@ -33,82 +33,82 @@ func (f *Failure) lines() []int {
 // the violation.
 func (f *Failure) byImportance() [][]int {
 	decisive := f.decisive()
-	who := map[string]bool{}
-	for _, i := range decisive {
+	who := map[string]bool{} // who made the decisive requests, or received a fault
+	for _, i := range slices.Concat(decisive, f.proof) {
+		who[f.entries[i].who] = f.entries[i].mark != harmMark
+	}
+	faults := f.where(func(i int, e entry) bool { return f.isHit(i) || e.mark == faultMark })
+	lastFault := -1
+	for _, i := range faults {
+		lastFault = max(lastFault, i)
 		who[f.entries[i].who] = true
 	}
-	var last int
-	if len(decisive) > 0 {
-		last = slices.Max(decisive)
-	}
-	faulty := map[string]bool{}
-	groups := [][]int{
+	return [][]int{
 		f.where(func(_ int, e entry) bool { return e.mark == harmMark }),
 		decisive,
-		f.where(func(i int, e entry) bool {
-			hit := f.isHit(i)
-			if hit || e.mark == faultMark {
-				faulty[e.who] = true
-			}
-			return hit || e.mark == faultMark
-		}),
-	}
-	return append(
-		groups,
-		f.lastStep(last),
-		f.where(func(i int, e entry) bool { return i < last && who[e.who] && e.mark == staleMark }),
-		f.where(func(_ int, e entry) bool { return e.turn == ending && (faulty[e.who] || who[e.who]) }),
-		f.where(func(_ int, e entry) bool { return e.weight >= write && f.isAbout(e) }),
-		f.where(func(i int, e entry) bool { return i < last && who[e.who] && e.isRead() && f.isAbout(e) }),
+		f.proof,
+		faults,
+		f.lastStep(lastFault),
+		f.where(func(_ int, e entry) bool { return who[e.who] && e.isStaleRead() }),
+		f.where(func(_ int, e entry) bool { return who[e.who] && e.turn == ending }),
+		f.where(func(i int, e entry) bool { return i > lastFault && e.turn == starting }),
+		f.where(func(i int, e entry) bool { return e.act != "" && e.weight >= write && f.isAbout(e) }),
+		f.where(func(_ int, e entry) bool { return who[e.who] && e.isRead() && f.isAbout(e) }),
 		f.where(func(_ int, e entry) bool { return e.weight == crucial }),
-		f.where(func(_ int, e entry) bool { return e.turn == starting }),
-		f.where(func(_ int, e entry) bool { return e.weight == write }),
-		f.where(func(i int, e entry) bool { return i < last && who[e.who] }),
-		f.where(func(_ int, e entry) bool { return e.weight == notable }),
+		f.where(func(i int, e entry) bool { return i > lastFault && e.isWrite() }),
+		f.where(func(i int, e entry) bool { return i > lastFault && e.turn == ending }),
+		f.where(func(_ int, e entry) bool { return who[e.who] }),
+		f.where(func(_ int, e entry) bool { return e.weight >= notable }),
 		f.where(func(int, entry) bool { return true }),
-	)
+	}
 }
 
-// decisive returns the indexes of the last writes of the process and of others to the object of the violation or, if
-// there are none, of the last lines before the violation.
+// decisive returns the indexes of the last writes of the process and of others to the object of the violation. If there
+// are none, it returns those of the last writes or, if reconciles do not end as they should, of the last lines.
 func (f *Failure) decisive() []int {
 	end := slices.IndexFunc(f.entries, func(e entry) bool { return e.mark == harmMark })
 	if end < 0 {
 		end = len(f.entries)
 	}
-	var found []int
-	if f.Violation.Oracle != OracleQuiescence && f.Violation.Oracle != OracleErrors {
-		byProcess, byOthers := -1, -1
-		for i, e := range f.entries[:end] {
-			switch {
-			case !f.isAbout(e) || e.weight < notable || e.turn != 0 && e.act == "":
-			case e.act != "" && (e.effect || e.weight >= write):
-				byProcess = i
-			case e.act == "" && e.to == theServer:
-				byOthers = i
+	last := func(match func(entry) bool) []int {
+		for i, e := range slices.Backward(f.entries[:end]) {
+			if match(e) {
+				return []int{i}
 			}
 		}
-		for _, i := range []int{byProcess, byOthers} {
-			if i >= 0 {
+		return nil
+	}
+	var found []int
+	switch f.Violation.Oracle {
+	case OracleQuiescence, OracleErrors:
+		for i := end - 1; i >= 0 && len(found) < lastLines; i-- {
+			if e := f.entries[i]; e.from == theProcess && e.turn != beginning {
 				found = append(found, i)
 			}
 		}
-	}
-	if len(found) > 0 {
 		return found
+	case OracleDuplicates: // what the garbage collector deletes in the end does not count
+		found = last(func(e entry) bool { return f.writes(e) && (e.isCreation() || e.isDeletion()) })
+	default:
+		found = append(
+			last(func(e entry) bool { return f.isAbout(e) && (f.writes(e) || e.isWrite() && e.failed) }),
+			last(func(e entry) bool { return f.isAbout(e) && e.act == "" && e.to == theServer })...,
+		)
 	}
-	for i := end - 1; i >= 0 && len(found) < lastLines; i-- {
-		if e := f.entries[i]; e.who != "watch" && e.who != "checks" && e.who != "user" {
-			found = append(found, i)
-		}
+	if len(found) == 0 {
+		found = last(func(e entry) bool { return e.isWrite() && e.effect })
 	}
 	return found
 }
 
-// lastStep returns the index of the last step of the users before an entry that is not a wait.
+// lastStep returns the index of the last step of the users before an entry that is not a wait, or of the last step of
+// all if there is no entry.
 func (f *Failure) lastStep(before int) []int {
-	for i := min(before, len(f.entries)-1); i >= 0; i-- {
-		if e := f.entries[i]; e.who == "user" && e.to == theServer {
+	if before < 0 {
+		before = len(f.entries) - 1
+	}
+	for i := before; i >= 0; i-- {
+		if e := f.entries[i]; e.who == byUser && e.to == theServer {
 			return []int{i}
 		}
 	}
@@ -143,7 +143,7 @@ func (f *Failure) isAbout(e entry) bool {
 		return false
 	}
 	if e.act != "" {
-		return e.object == about || strings.HasSuffix(e.object, " "+about) || e.isRead() && e.object == "" &&
+		return e.object == about || strings.HasPrefix(e.object, "cloud ") && strings.HasPrefix(about, e.object) || strings.HasSuffix(e.object, " "+about) || e.isRead() && e.object == "" &&
 			strings.HasPrefix(about, e.kind.Kind+" ")
 	}
 	if prefix, generated := strings.CutSuffix(about, "*"); generated {

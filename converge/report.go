@@ -31,6 +31,8 @@ type Failure struct {
 	entries  []entry
 	arrivals []arrival
 	hits     map[point]int
+	// proof are the indexes of the entries that show what the hint states.
+	proof []int
 	// test is the name of the test. tried is what was tried before, or nil for a schedule that was saved or given.
 	test  string
 	tried *Certificate

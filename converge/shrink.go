@@ -75,5 +75,5 @@ func (p *plan) explain(t *testing.T, f *Failure) {
 		f.Faults = append(f.Faults, d.String())
 	}
 	f.Replay = f.schedule.encode(p.seed)
-	f.Hint = hint(f)
+	f.explainMistake()
 }

@@ -143,12 +143,17 @@ func (t *timeline) violation(v Violation) {
 	}
 }
 
+// actor records an action of another controller, before its events are forwarded.
 func (t *timeline) actor(name, what string, err error) {
 	if t != nil {
+		result := errorText(err)
+		if err == nil && name != "gc" {
+			result = t.world.unforwarded()
+		}
 		t.add(entry{
 			who:    name,
 			what:   what,
-			result: errorText(err),
+			result: result,
 			weight: notable,
 			from:   other(name),
 			to:     theServer,

@@ -47,5 +47,6 @@ func findBug(t *testing.T, e Entry) {
 		if n := len(report.Failure.Faults); n > e.Faults {
 			t.Errorf("found with %d faults, want %d", n, e.Faults)
 		}
+		checkHint(t, report.Failure)
 	}
 }
