@@ -79,7 +79,7 @@ var requestLessons = map[converge.Fault]lesson{
 		}),
 	},
 	converge.FaultTimeoutApplied: {
-		oracle: converge.OracleEndState,
+		oracle: converge.OracleDuplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			if owner.Annotations["example.com/disk"] != "" {
 				return nil

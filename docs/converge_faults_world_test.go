@@ -22,7 +22,7 @@ import (
 // worldLessons are about processes, users, actors, and changes while the controller is idle.
 var worldLessons = map[converge.Fault]lesson{
 	converge.FaultRestart: {
-		oracle: converge.OracleEndState,
+		oracle: converge.OracleDuplicates,
 		wrong: copying(func(ctx context.Context, r *parent, owner *corev1.Secret, _ *corev1.ConfigMap) error {
 			// region restart-wrong
 			// Wrong: the next process does not have this memory.
