@@ -148,7 +148,8 @@ func (r *run) startManager(m *processManager) {
 			}
 		}()
 	}
-	// Controllers check every 100 ms whether their caches have synced.
+	// Controllers check every 100 ms whether their caches have synced. Do not shorten that: other controllers act
+	// meanwhile, and some bugs only show if they do.
 	r.work(time.Now().Add(startTime))
 	m.process.mu.Lock()
 	defer m.process.mu.Unlock()

@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -19,6 +20,14 @@ type site struct {
 	// kind is a kind of objects, with a slash and the subresource if there is one.
 	kind string
 	key  types.NamespacedName
+}
+
+// compare orders sites.
+func (s site) compare(other site) int {
+	return cmp.Or(
+		strings.Compare(s.act, other.act), strings.Compare(s.kind, other.kind),
+		strings.Compare(s.key.Namespace, other.key.Namespace), strings.Compare(s.key.Name, other.key.Name),
+	)
 }
 
 // point is the n-th repetition of an action in a run. Other runs have the same point, so that schedules remain valid

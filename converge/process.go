@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"cmp"
 	"context"
 	goruntime "runtime"
 	"slices"
@@ -144,10 +145,7 @@ func (p *process) next() *call {
 	}
 	if len(p.pending) > 1 {
 		slices.SortStableFunc(p.pending, func(a, b *call) int {
-			if order := strings.Compare(a.who, b.who); order != 0 {
-				return order
-			}
-			return strings.Compare(point{site: a.site}.String(), point{site: b.site}.String())
+			return cmp.Or(strings.Compare(a.who, b.who), a.compare(b.site))
 		})
 	}
 	if p.admitting {
