@@ -38,7 +38,7 @@
 // # How the code is organized
 //
 // The scenario:
-//   - scenario.go, step.go, actor.go, env.go, cloud.go, crds.go and state.go have what users write
+//   - scenario.go, step.go, actor.go, filter.go, env.go, cloud.go, crds.go and state.go have what users write
 //   - plan.go and webhook.go validate it
 //
 // The search:

@@ -109,7 +109,7 @@ func (o *endStateOracle) written(c *call, uid types.UID) {
 		return
 	}
 	if _, ok := stored.GetAnnotations()[touched]; !ok {
-		name := c.gvk.Kind + " " + nameOf(c.key)
+		name := c.gvk.Kind + " " + nameOf(o.world.generated.key(c.key))
 		o.violate(Violation{
 			Oracle: OracleEndState, Cause: CauseOverwritten, About: name,
 			Message: c.act + " " + name + " overwrites a change of another client",

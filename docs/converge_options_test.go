@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge"
@@ -135,6 +136,12 @@ func newScenario() converge.Scenario {
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(dataClaim)}}
 		},
 	}}
+	// endregion
+	// region converge-filters
+	scenario.Filters = []converge.Filter{
+		{Object: &corev1.Node{}, Predicate: predicate.LabelChangedPredicate{}},
+		{Predicate: predicate.ResourceVersionChangedPredicate{}}, // for all kinds
+	}
 	// endregion
 	// region converge-desired
 	scenario.Desired = func(s converge.State) error {
