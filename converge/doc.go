@@ -19,6 +19,9 @@
 //		})
 //	}
 //
+// [States] changes what users want instead of injecting faults: it compares the state after each sequence of specs with
+// that of a new object.
+//
 // # How it works
 //
 // The first run has no faults. It is the reference: the state at each [Settle], the objects that were created and
@@ -72,6 +75,10 @@
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened
 //   - lines.go, report.go and html*.go show it
 //
+// Changes of specs: states.go has States and its report. states_space.go has the specs of an object and what the API
+// server accepts, and states_walk.go the sequences of writes. states_search.go and states_faults.go choose them,
+// states_compare.go compares a state with that of a new object, and states_shrink.go simplifies a failure.
+//
 // # What it proves
 //
 // If a scenario passes, the log has a certificate. For single faults it is complete: no single fault of this model, at
@@ -89,7 +96,7 @@
 //
 // # Flags
 //
-//	-converge.replay=v1:…  replay one schedule, and print its whole timeline
+//	-converge.replay=v1:…  replay one schedule, and print its whole timeline; States replays a walk, w1:…
 //	-converge.budget=1m    try all single faults, and search for failures of several faults for this time
 //	-converge.singles      try all single faults, even if that takes long
 //	-converge.pairs        try all pairs of faults

@@ -271,18 +271,18 @@ func (x *statesSearch) affects(one, other *newObject) bool {
 	if one.refused || other.refused {
 		return false
 	}
-	a, b := one.plan.flatten(one.created), one.plan.flatten(other.created)
-	primary := thing{x.plan.primary, client.ObjectKeyFromObject(x.base)}.String()
-	for _, d := range one.plan.differences(one.created, other.created, one.masked) {
-		if d.name != primary || a[d.name] == nil || b[d.name] == nil {
-			return true
+	primary := x.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(x.base))
+	for {
+		found := one.plan.differences(one.created, other.created, one.masked)
+		affected := slices.ContainsFunc(found, func(d difference) bool {
+			return d.name != primary || slices.ContainsFunc(d.lines, func(line string) bool {
+				field := strings.TrimPrefix(line, d.name+": ")
+				return strings.HasPrefix(field, "status") || strings.HasPrefix(field, "metadata")
+			})
+		})
+		if !affected || one.repeated {
+			return affected
 		}
-		if slices.ContainsFunc(d.lines, func(line string) bool {
-			field := strings.TrimPrefix(line, d.name+": ")
-			return strings.HasPrefix(field, "status") || strings.HasPrefix(field, "metadata")
-		}) {
-			return true
-		}
+		x.repeat(one) // the difference may be one of each run
 	}
-	return false
 }

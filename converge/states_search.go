@@ -66,7 +66,7 @@ func (x *statesSearch) search() *StatesReport {
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learnCaches()
 	for _, phase := range []func() *StatesFailure{
-		x.start, x.single, x.generated, x.pairs, x.faults, x.random, x.effects,
+		x.start, x.single, x.generated, x.pairs, x.effects, x.faults, x.random,
 	} {
 		if report.Failure = phase(); report.Failure != nil {
 			break
@@ -236,21 +236,20 @@ func (x *statesSearch) pairs() *StatesFailure {
 			return failure
 		}
 		x.cert.Pairs++
-		x.observePair(one, a, both, b)
-		x.observePair(other, b, both, a)
+		x.observePair(one, both, b)
+		x.observePair(other, both, a)
 	}
 	return nil
 }
 
 // observePair records whether a property has an effect while another one has another value: it may depend on that one.
-func (x *statesSearch) observePair(p acceptedProperty, _, both, without spec) {
+func (x *statesSearch) observePair(p acceptedProperty, both, without spec) {
 	if x.affecting[p.Path.String()] || len(p.context.changes) > 0 {
 		return
 	}
-	results := x.admit(walk{without})[0]
-	answer := x.admit(walk{both})[0]
-	if results.rejected == nil && answer.rejected == nil {
-		x.affecting[p.Path.String()] = x.affects(x.newObject(results), x.newObject(answer))
+	one, other := x.admit(walk{without})[0], x.admit(walk{both})[0]
+	if one.rejected == nil && other.rejected == nil {
+		x.affecting[p.Path.String()] = x.affects(x.newObject(one), x.newObject(other))
 	}
 }
 

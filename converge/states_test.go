@@ -51,3 +51,112 @@ func TestStatesFindsWhatIsNotRemoved(t *testing.T) {
 		t.Errorf("%s", f)
 	}
 }
+
+// pageWithoutColor ignores a property, and keeps a map that only grows.
+func pageWithoutColor(config *corev1.ConfigMap, page *Page) error {
+	old := config.Data["vars"]
+	if err := fillPage(config, page); err != nil {
+		return err
+	}
+	delete(config.Data, "color")
+	if len(old) > len(config.Data["vars"]) {
+		config.Data["vars"] = old
+	}
+	return nil
+}
+
+func TestStatesDeclared(t *testing.T) {
+	vars := HistoryDependent{Object: &corev1.ConfigMap{}, Field: "data.vars", Reason: "it only grows"}
+	for name, test := range map[string]struct {
+		space  Space
+		oracle Oracle
+	}{
+		"nothing":             {Space{}, OraclePath},
+		"a field":             {Space{HistoryDependent: []HistoryDependent{vars}}, OracleEffect},
+		"an object":           {Space{HistoryDependent: []HistoryDependent{{Object: vars.Object, Reason: "it stays"}}}, OracleEffect},
+		"a skipped property":  {Space{Skip: map[string]string{"spec.vars": "they are fixed"}}, OracleEffect},
+		"an ignored property": {Space{HistoryDependent: []HistoryDependent{vars}, Ignored: map[string]string{"spec.color": "paint"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pageScenario(pageWithoutColor)
+			s.Space = test.space
+			report := checkStates(t, s)
+			switch f := report.Failure; {
+			case f == nil && test.oracle != "":
+				t.Errorf("found nothing, want %s", test.oracle)
+			case f != nil && f.Violation.Oracle != test.oracle:
+				t.Errorf("want %q, got %s", test.oracle, f)
+			case f == nil && !strings.Contains(report.Certificate.String(), "spec.color need not have an effect: paint"):
+				t.Errorf("the reason is not in the certificate: %s", report.Certificate)
+			}
+		})
+	}
+}
+
+func TestStatesOfInvalidSpaces(t *testing.T) {
+	for want, space := range map[string]Space{
+		`Space.Skip: unknown property "spec.none"`:            {Skip: map[string]string{"spec.none": "x"}},
+		`Space.Skip[spec.size]: a reason is required`:         {Skip: map[string]string{"spec.size": ""}},
+		`Space.Ignored[spec.size]: a reason is required`:      {Ignored: map[string]string{"spec.size": ""}},
+		`Space.HistoryDependent[0]: a reason is required`:     {HistoryDependent: []HistoryDependent{{Field: "data"}}},
+		`Space.Values[spec.size]: json: unsupported type`:     {Values: map[string][]any{"spec.size": {func() {}}}},
+		`States requires a Page in Given, or an Apply of one`: {},
+	} {
+		s := pageScenario(fillPage)
+		s.Space = space
+		if strings.HasPrefix(want, "States requires") {
+			s.Steps = Steps(Settle())
+		}
+		if _, err := CheckStates(t, s, StatesOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+	}
+}
+
+// A failure has the same steps when it is replayed, and its replay string leads to the same walk.
+func TestStatesReplay(t *testing.T) {
+	s := pageScenario(pageWithoutColor)
+	first := checkStates(t, s).Failure
+	w, seed, faults, err := decodeWalk(first.Replay)
+	if err != nil || seed != 1 || len(faults) > 0 {
+		t.Fatal(seed, faults, err)
+	}
+	if again := w.encode(seed, faults); again != first.Replay {
+		t.Errorf("got %s, want %s", again, first.Replay)
+	}
+	x, err := newStates(t, s, DefaultStatesOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.learnCaches()
+	v, failed := x.check(w)
+	if !failed || v.String() != first.Violation.String() {
+		t.Errorf("got %v, want %s", v, first.Violation)
+	}
+	if second := x.record(w, v); second.String() != first.String() {
+		t.Errorf("the timeline differs:\n%s\n%s", second, first)
+	}
+}
+
+func TestWalksThatCannotBeDecoded(t *testing.T) {
+	for _, encoded := range []string{"", "v1:1:", "w1:x:", "w1:1:a", "w1:1:a=%zz", "w1:1:a={", "w1:1:|v1:1:x"} {
+		if _, _, _, err := decodeWalk(encoded); err == nil {
+			t.Errorf("%q: no error", encoded)
+		}
+	}
+}
+
+// The kind has no definition: its properties are those of its Go type. The controller registers itself.
+func TestStatesOfController(t *testing.T) {
+	s := controllerScenario(false)
+	const other = "only data.value is copied"
+	s.Space.Ignored = map[string]string{"data.added": other, "immutable": other, "stringData": other, "type": other}
+	report := checkStates(t, s)
+	if report.Failure != nil {
+		t.Fatal(report.Failure)
+	}
+	t.Log(report.Certificate)
+	if c := report.Certificate; c.Changed == 0 || c.Faults == 0 {
+		t.Errorf("%+v", c)
+	}
+}

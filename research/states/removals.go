@@ -234,18 +234,19 @@ var removals = []Entry{
 				if err := s.List(s.ctx, members, client.InNamespace(s.Namespace)); err != nil {
 					return err
 				}
-				slices.SortFunc(members.Items, func(a, b corev1.ConfigMap) int {
-					if buggy {
-						a, b = b, a
-					}
-					return strings.Compare(b.Name, a.Name)
-				})
+				slices.SortFunc(members.Items, func(a, b corev1.ConfigMap) int { return strings.Compare(b.Name, a.Name) })
+				if buggy {
+					slices.Reverse(members.Items)
+				}
 				for i := range max(len(members.Items)-want, 0) {
 					if err := s.remove(&members.Items[i]); err != nil {
 						return err
 					}
 				}
-				for i := len(members.Items); i < want; i++ {
+				for i := range want {
+					if buggy && i < len(members.Items) {
+						continue
+					}
 					if err := s.ensure(
 						&corev1.ConfigMap{ObjectMeta: s.child(fmt.Sprint("-", i))}, func() error { return nil },
 					); err != nil {

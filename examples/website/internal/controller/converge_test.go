@@ -173,3 +173,16 @@ func TestConverge_sameNameAgain(t *testing.T) {
 	)
 	prove(t, s)
 }
+
+// Whatever users have wanted before, a site looks like a new one.
+func TestConverge_states(t *testing.T) {
+	if raceDetector {
+		t.Skip("runs only without the race detector, which makes schedules ten times slower")
+	}
+	t.Parallel()
+	site := inDefault(newSite("shop"))
+	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
+	s := siteScenario(t)
+	s.Steps = converge.Steps(converge.Apply(site))
+	converge.States(t, s)
+}
