@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -94,7 +95,7 @@ func (r *Registry) Mapper() meta.RESTMapper {
 }
 
 func newMapper(kinds []*Kind) *meta.DefaultRESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper(preferred(kinds))
 	for _, k := range kinds {
 		scope := meta.RESTScopeRoot
 		if k.Namespaced {
@@ -103,8 +104,25 @@ func newMapper(kinds []*Kind) *meta.DefaultRESTMapper {
 		mapper.AddSpecific(
 			k.GroupVersionKind, k.GroupVersion().WithResource(k.Plural), k.GroupVersion().WithResource(k.Singular), scope,
 		)
+		// The mapper of client-go knows lists, too. Controllers ask it for their scope.
+		mapper.Add(k.GroupVersion().WithKind(k.Kind+"List"), scope)
 	}
 	return mapper
+}
+
+// preferred returns the group versions of kinds, stable and newer versions first: a mapper looks for a kind without a
+// version in this order.
+func preferred(kinds []*Kind) []schema.GroupVersion {
+	var versions []schema.GroupVersion
+	for _, k := range kinds {
+		if !slices.Contains(versions, k.GroupVersion()) {
+			versions = append(versions, k.GroupVersion())
+		}
+	}
+	slices.SortStableFunc(versions, func(a, b schema.GroupVersion) int {
+		return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+	})
+	return versions
 }
 
 // isObject reports whether a type in a scheme is a kind of objects, rather than of lists, options or metadata.

@@ -39,11 +39,25 @@ func TestKindsThatAreServed(t *testing.T) {
 			t.Errorf("%s: status %v, namespaced %v, want %v, %v", c.gvk, k.Status, k.Namespaced, c.status, c.namespaced)
 		}
 		mapping, err := registry.Mapper().RESTMapping(c.gvk.GroupKind(), c.gvk.Version)
-		if meta.IsNoMatchError(err) == c.served {
+		if isList := strings.HasSuffix(c.gvk.Kind, "List"); meta.IsNoMatchError(err) == (c.served || isList) {
 			t.Errorf("%s: mapping error %v", c.gvk, err)
 		}
 		if ok && mapping.Resource.Resource != k.Plural {
 			t.Errorf("%s: resource %q, want %q", c.gvk, mapping.Resource.Resource, k.Plural)
+		}
+	}
+}
+
+// TestMapperKnowsLists tests mappings of lists without a version, which the mapper of client-go has.
+func TestMapperKnowsLists(t *testing.T) {
+	for gvk, want := range map[schema.GroupVersionKind]meta.RESTScopeName{
+		fixture.GroupVersion.WithKind("ResourceList"): meta.RESTScopeNameNamespace,
+		{Version: "v1", Kind: "NamespaceList"}:        meta.RESTScopeNameRoot,
+		{Version: "v1", Kind: "Pod"}:                  meta.RESTScopeNameNamespace,
+	} {
+		mapping, err := newRegistry(t).Mapper().RESTMapping(gvk.GroupKind())
+		if err != nil || mapping.GroupVersionKind != gvk || mapping.Scope.Name() != want {
+			t.Errorf("%s: mapping %v, error %v, want scope %s", gvk, mapping, err, want)
 		}
 	}
 }
