@@ -7,10 +7,12 @@ SHELL := /usr/bin/env bash -o pipefail
 GO      ?= go
 TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with Go code, and all modules.
-CODE    := . controlplane benchmarks research
+CODE    := . controlplane benchmarks research operators
 MODULES := $(CODE) tools
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(2)) || exit; done
+# The public operators that `make test` runs: those whose tests and builds are quick.
+OPERATORS := . ./trustmanager ./karpenter
 # The packages that `make test` tests.
 PKG     ?= ./...
 # One test binary at a time: each may run a control plane of its own.
@@ -57,9 +59,10 @@ else
 	@echo "== 5 of 6: the control plane"
 	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
 	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
-	@echo "== 6 of 6: the benchmarks' own tests, the corpus of bugs, and the in-memory API compared with the real one"
+	@echo "== 6 of 6: the benchmarks' own tests, the corpus of bugs, the in-memory API compared with the real one, and public operators"
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
 	cd research && $(GO) test -p 1 -timeout 30m ./...
+	cd operators && $(GO) test -p 1 -timeout 20m $(OPERATORS)
 endif
 
 .PHONY: update
@@ -90,6 +93,10 @@ bench: ## Run the benchmarks, with allocations, and the workloads against a hand
 .PHONY: report
 report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes some 20 minutes.
 	cd research/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
+
+.PHONY: operators
+operators: ## Run all controllers of public operators. ARGS=-update records the outcomes and writes their table.
+	cd operators && $(GO) test -p 1 -timeout 30m ./... $(ARGS) && $(GO) test . $(ARGS)
 
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run on, unless it is there already.

@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"simple", "testing"},
 	{"converge"},
 	{"examples"},
-	{"cmd", "benchmarks", "research", "docs"},
+	{"cmd", "benchmarks", "research", "operators", "docs"},
 }
 
 // sameLayer lists the intended imports within a layer.
