@@ -141,6 +141,13 @@ func ExampleDeployments() {
 	}
 }
 
+// Pods start and claims are bound, for a reconciler that creates both itself.
+func ExamplePods() {
+	_ = converge.Scenario{
+		World: []converge.Actor{converge.Pods(converge.BecomeReady), converge.PersistentVolumeClaims()},
+	}
+}
+
 // A reconciler creates buckets outside of the cluster. It adopts a bucket of an earlier attempt.
 func ExampleCloud() {
 	_ = func(ctx context.Context, env converge.Env, secret *corev1.Secret) error {
