@@ -27,7 +27,8 @@ func (r *run) work(until time.Time) {
 			return
 		}
 		// Controllers with several workers start all reconciles before one of them goes on.
-		if r.process.manager != nil && r.startNext() || r.gateway.serveNext() || r.actors.actNext() || r.startNext() || r.actDue() {
+		if r.process.manager != nil && r.startNext() || r.gateway.serveNext() || r.actors.actNext() ||
+			r.startNext() || r.actDue() {
 			continue
 		}
 		if !r.advanceTime(until) {

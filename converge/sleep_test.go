@@ -60,13 +60,14 @@ func writeAfter(d time.Duration) secretWorker {
 
 // TestHotLoopsDuringSleep are found soon, however long users sleep.
 func TestHotLoopsDuringSleep(t *testing.T) {
+	const often = "did not converge during a sleep: default/a was reconciled 201 times in "
 	for _, tt := range []struct {
 		name string
 		do   secretWorker
 		want string
 	}{
-		{"writes", writeAfter(0), "did not converge during a sleep: default/a was reconciled 201 times in "},
-		{"writes and requeues", writeAfter(10 * time.Millisecond), "did not converge during a sleep: default/a was reconciled 201 times in "},
+		{"writes", writeAfter(0), often},
+		{"writes and requeues", writeAfter(10 * time.Millisecond), often},
 		{"requeues at once", requeueAfter(time.Nanosecond), "default/a was reconciled 50 times in 0s without any change"},
 		{"requeues soon", requeueAfter(5 * time.Millisecond), "without any change, and is queued again"},
 	} {

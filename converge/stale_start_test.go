@@ -101,7 +101,8 @@ func TestStaleStartShowsEarlierLife(t *testing.T) {
 					return reconcile.Result{}, nil // an event will follow
 				}
 			}
-			return reconcile.Result{}, client.IgnoreNotFound(e.Client.Delete(ctx, child, client.Preconditions{UID: &child.UID}))
+			err = e.Client.Delete(ctx, child, client.Preconditions{UID: &child.UID})
+			return reconcile.Result{}, client.IgnoreNotFound(err)
 		})
 		s.Owns = []client.Object{&corev1.ConfigMap{}}
 		s.Consistency = TimeTravel
