@@ -19,7 +19,9 @@ import (
 // accountsActor creates a ServiceAccount with the name of each ConfigMap, and one with a generated name if generated is
 // set.
 func accountsActor(generated bool) Actor {
-	accounts := actorOn("accounts", &corev1.ConfigMap{}, func(ctx context.Context, c client.Client, m *corev1.ConfigMap) error {
+	accounts := actorOn("accounts", &corev1.ConfigMap{}, func(
+		ctx context.Context, c client.Client, m *corev1.ConfigMap,
+	) error {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
 		if generated {
 			account.GenerateName = m.Name + "-"
@@ -86,7 +88,9 @@ func TestActorsOwn(t *testing.T) {
 	s := copierScenario(false)
 	s.Steps = Lifecycle(newSecret("a"))
 	ready := 0
-	counter := actorOn("counter", &corev1.ConfigMap{}, func(ctx context.Context, c client.Client, m *corev1.ConfigMap) error {
+	counter := actorOn("counter", &corev1.ConfigMap{}, func(
+		ctx context.Context, c client.Client, m *corev1.ConfigMap,
+	) error {
 		account := &corev1.ServiceAccount{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(m), account); err != nil {
 			return client.IgnoreNotFound(err)

@@ -72,7 +72,7 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 
 // cloudChanged counts a creation or deletion in the external system.
 func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
-	t := thing{kind: schema.GroupVersionKind{Kind: "cloud"}, key: types.NamespacedName{Name: o.world.generated.replace(key)}}
+	t := thing{schema.GroupVersionKind{Kind: "cloud"}, o.world.generated.key(types.NamespacedName{Name: key})}
 	if !existed {
 		o.created[t]++
 	} else if verb == "delete" {

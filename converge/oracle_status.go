@@ -175,7 +175,10 @@ func (ready readiness) workloads() []workload {
 // still is Ready. That is a violation only if the workload is the one fault, and if no request is queued.
 func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, p *process) {
 	obj := o.world.server.Get(kind, key)
-	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.plan.waits || o.faults > 1 || len(p.queue.items) > 0 {
+	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.plan.waits || o.faults > 1 {
+		return
+	}
+	if len(p.queue.items) > 0 {
 		return
 	}
 	if m := p.manager; m != nil && m.busy {

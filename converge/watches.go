@@ -67,7 +67,8 @@ func (w *watches) arrive(i *informer, e memapi.Event) {
 	if i.held != nil {
 		return
 	}
-	switch fault := r.faults.at(site{"event " + eventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key)}, eventFaults); fault {
+	at := site{"event " + eventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key)}
+	switch fault := r.faults.at(at, eventFaults); fault {
 	case "":
 	case FaultResync:
 		r.trace.watch(i, "all "+e.Kind.Kind+" again", fault)
