@@ -3,18 +3,25 @@
 package converge
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// comparison compares the objects of two states.
+type comparison struct{ a, b *snapshot }
+
 // alike reports whether two states are equal, except for versions, UIDs and times. It is fast, because most states are
-// equal: the others are compared field by field.
+// equal: only the objects that it cannot tell to be equal are compared field by field.
 func alike(a, b *snapshot) bool {
+	c := comparison{a, b}
 	if !slices.Equal(a.kinds, b.kinds) || !maps.Equal(a.cloud, b.cloud) {
 		return false
 	}
@@ -23,7 +30,7 @@ func alike(a, b *snapshot) bool {
 			return false
 		}
 		for n, obj := range objects {
-			if !sameObject(obj, b.objects[i][n]) {
+			if !c.sameObject(obj, b.objects[i][n]) {
 				return false
 			}
 		}
@@ -31,12 +38,18 @@ func alike(a, b *snapshot) bool {
 	return true
 }
 
-func sameObject(a, b client.Object) bool {
+// sameObject reports whether two objects are equal. It may return false for equal ones, for example for those with
+// generated names, or with lists in another order.
+func (c comparison) sameObject(a, b client.Object) bool {
 	if a == b {
 		return true
 	}
+	if u, ok := a.(*unstructured.Unstructured); ok {
+		v, ok := b.(*unstructured.Unstructured)
+		return ok && c.sameUntyped(u, v)
+	}
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	return x.Type() == y.Type() && same(x, y)
+	return x.Type() == y.Type() && c.same(x, y)
 }
 
 var (
@@ -46,13 +59,13 @@ var (
 	quantityType = reflect.TypeFor[resource.Quantity]()
 )
 
-func same(a, b reflect.Value) bool {
+func (c comparison) same(a, b reflect.Value) bool {
 	switch a.Type() {
 	case timeType, microType:
 		return a.IsZero() == b.IsZero()
 	case metaType:
 		x, y := a.Addr().Interface().(*metav1.ObjectMeta), b.Addr().Interface().(*metav1.ObjectMeta)
-		return sameMetadata(x, y)
+		return c.sameMetadata(x, y)
 	case quantityType:
 		x, y := a.Interface().(resource.Quantity), b.Interface().(resource.Quantity)
 		return x.Cmp(y) == 0
@@ -64,7 +77,7 @@ func same(a, b reflect.Value) bool {
 			if field := t.Field(i); !field.IsExported() || field.Name == "ObservedGeneration" {
 				continue
 			}
-			if !same(a.Field(i), b.Field(i)) {
+			if !c.same(a.Field(i), b.Field(i)) {
 				return false
 			}
 		}
@@ -74,13 +87,13 @@ func same(a, b reflect.Value) bool {
 			return a.IsNil() == b.IsNil()
 		}
 		x, y := a.Elem(), b.Elem()
-		return x.Type() == y.Type() && same(x, y)
+		return x.Type() == y.Type() && c.same(x, y)
 	case reflect.Slice:
 		if a.Len() != b.Len() {
 			return false
 		}
 		for i := range a.Len() {
-			if !same(a.Index(i), b.Index(i)) {
+			if !c.same(a.Index(i), b.Index(i)) {
 				return false
 			}
 		}
@@ -91,7 +104,7 @@ func same(a, b reflect.Value) bool {
 		}
 		for it := a.MapRange(); it.Next(); {
 			other := b.MapIndex(it.Key())
-			if !other.IsValid() || !same(it.Value(), other) {
+			if !other.IsValid() || !c.same(it.Value(), other) {
 				return false
 			}
 		}
@@ -101,15 +114,47 @@ func same(a, b reflect.Value) bool {
 	}
 }
 
-func sameMetadata(a, b *metav1.ObjectMeta) bool {
+func (c comparison) sameMetadata(a, b *metav1.ObjectMeta) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) &&
 		sameAnnotations(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		// UIDs depend on names and numbers, so that they are equal unless an object was recreated. Then the states are
-		// compared field by field.
-		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, func(x, y metav1.OwnerReference) bool {
-			return same(reflect.ValueOf(x), reflect.ValueOf(y))
-		})
+		c.sameOwners(a.OwnerReferences, b.OwnerReferences)
+}
+
+func (c comparison) sameOwners(a, b []metav1.OwnerReference) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !c.sameOwner(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameOwner compares references to owners, whose UIDs differ between runs.
+func (c comparison) sameOwner(a, b metav1.OwnerReference) bool {
+	if a.UID != b.UID {
+		if c.a.keyOf(a.UID) != c.b.keyOf(b.UID) {
+			return false
+		}
+		a.UID, b.UID = "", ""
+	}
+	return c.same(reflect.ValueOf(a), reflect.ValueOf(b))
+}
+
+// keyOf identifies the object with a UID. Without one, that is the UID.
+func (s *snapshot) keyOf(uid types.UID) string {
+	if s.byUID == nil {
+		s.byUID = map[types.UID]string{}
+		for i, kind := range s.kinds {
+			for _, obj := range s.objects[i] {
+				s.byUID[obj.GetUID()] = kind.String() + " " + client.ObjectKeyFromObject(obj).String()
+			}
+		}
+	}
+	return cmp.Or(s.byUID[uid], string(uid))
 }
 
 func sameAnnotations(a, b map[string]string) bool {
@@ -120,4 +165,47 @@ func sameAnnotations(a, b map[string]string) bool {
 	delete(a, touched)
 	delete(b, touched)
 	return maps.Equal(a, b)
+}
+
+// sameUntyped compares objects without a Go type.
+func (c comparison) sameUntyped(a, b *unstructured.Unstructured) bool {
+	if len(a.Object) != len(b.Object) {
+		return false
+	}
+	for key, value := range a.Object {
+		if other, ok := b.Object[key]; !ok || key != "metadata" && !sameValue(value, other) {
+			return false
+		}
+	}
+	return c.sameMetadata(comparedMetadata(a), comparedMetadata(b))
+}
+
+// comparedMetadata returns the metadata that is compared.
+func comparedMetadata(obj client.Object) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{
+		Name: obj.GetName(), Namespace: obj.GetNamespace(), Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(),
+		Finalizers: obj.GetFinalizers(), DeletionTimestamp: obj.GetDeletionTimestamp(),
+		OwnerReferences: obj.GetOwnerReferences(),
+	}
+}
+
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for key, value := range a {
+			if other, ok := b[key]; !ok || key != "observedGeneration" && !sameValue(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameValue)
+	default:
+		return a == b
+	}
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,6 +100,32 @@ func BenchmarkRun(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// BenchmarkDifferences compares two states of 20 objects, of which one has a field that differs in each run.
+func BenchmarkDifferences(b *testing.B) {
+	p := mustPlan(b, tenCallsScenarios()["direct"])
+	state := func(password string) *snapshot {
+		secrets := []client.Object{newSecret("a")}
+		secrets[0].(*corev1.Secret).Data["password"] = []byte(password)
+		var deployments []client.Object
+		for n := range 19 {
+			deployments = append(deployments, deploymentOf(newSecret(fmt.Sprint("a-", n))))
+		}
+		return &snapshot{
+			kinds: []schema.GroupVersionKind{
+				corev1.SchemeGroupVersion.WithKind("Secret"), appsv1.SchemeGroupVersion.WithKind("Deployment"),
+			},
+			objects: [][]client.Object{secrets, deployments},
+		}
+	}
+	want, masked := state("1"), map[string]bool{"Secret default/a:data.password": true}
+	b.ReportAllocs()
+	for b.Loop() {
+		if found := p.differences(want, state("2"), masked); len(found) > 0 {
+			b.Fatal(found)
+		}
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -26,11 +28,16 @@ type snapshot struct {
 	generated generatedNames
 	// flat is the state as a list of fields, once it was needed.
 	flat map[string]*flatObject
+	// byUID identifies objects, once that was needed.
+	byUID map[types.UID]string
 }
 
 // flatObject is an object as a list of fields.
 type flatObject struct {
-	fields fields
+	// object is nil for a value of the external system.
+	object client.Object
+	// read lists the fields. Most objects are equal to others, so that their fields are not needed.
+	read func() fields
 	// extra is set for all but the first of several objects whose names differ only in generated parts.
 	extra bool
 }
@@ -93,6 +100,7 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 		return nil
 	}
 	wanted, there := p.flatten(want), p.flatten(got)
+	same := comparison{want, got}.sameFlat
 	names := maps.Clone(wanted)
 	maps.Copy(names, there)
 	var found []difference
@@ -103,14 +111,19 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 			d.cause, d.lines = CauseMissing, []string{name + " is missing"}
 		case wanted[name] == nil:
 			d.cause, d.lines = CauseUnexpected, []string{name + " should not exist"}
-		default:
-			d.cause, d.lines = CauseDifferent, differentFields(name, wanted[name].fields, there[name].fields, masked)
+		case !same(wanted[name], there[name]):
+			d.cause, d.lines = CauseDifferent, differentFields(name, wanted[name].read(), there[name].read(), masked)
 		}
 		if len(d.lines) > 0 {
 			found = append(found, d)
 		}
 	}
 	return found
+}
+
+// sameFlat reports whether two objects are equal. It may return false for equal ones.
+func (c comparison) sameFlat(a, b *flatObject) bool {
+	return a.object != nil && b.object != nil && c.sameObject(a.object, b.object)
 }
 
 func differentFields(name string, want, got fields, masked map[string]bool) []string {
@@ -157,8 +170,8 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 	if s.flat != nil {
 		return s.flat
 	}
-	replace := s.replacer()
-	groups := map[string][]fields{}
+	replace := sync.OnceValue(s.replacer)
+	groups := map[string][]*flatObject{}
 	kinds := map[string]schema.GroupVersionKind{}
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
@@ -167,18 +180,23 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 				name += " of " + kind.Group
 			}
 			kinds[name] = kind
-			groups[name] = append(groups[name], p.fieldsOf(kind, obj, replace))
+			groups[name] = append(groups[name], &flatObject{object: obj, read: sync.OnceValue(func() fields {
+				return p.fieldsOf(kind, obj, replace())
+			})})
 		}
 	}
 	for _, key := range sortedKeys(s.cloud) {
 		name := "cloud " + s.generated.replace(key)
-		groups[name] = append(groups[name], fields{"value": {replace.Replace(s.cloud[key]), "value"}})
+		groups[name] = append(groups[name], &flatObject{read: sync.OnceValue(func() fields {
+			return fields{"value": {replace().Replace(s.cloud[key]), "value"}}
+		})})
 	}
 	s.flat = map[string]*flatObject{}
 	for name, group := range groups {
-		slices.SortFunc(group, func(a, b fields) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortFunc(group, func(a, b *flatObject) int { return strings.Compare(a.read().String(), b.read().String()) })
 		for i, f := range group {
-			s.flat[numbered(name, i)] = &flatObject{f, i > 0}
+			f.extra = i > 0
+			s.flat[numbered(name, i)] = f
 		}
 	}
 	return s.flat
@@ -264,13 +282,17 @@ func (p *plan) mask(masked map[string]bool, a, b []*snapshot) {
 			continue
 		}
 		one, other := p.flatten(a[i]), p.flatten(b[i])
+		same := comparison{a[i], b[i]}.sameFlat
 		for name, f := range one {
 			g := other[name]
 			if g == nil {
 				continue
 			}
-			for _, path := range different(f.fields, g.fields) {
-				masked[maskKey(name, f.fields[path], g.fields[path])] = true
+			if same(f, g) {
+				continue
+			}
+			for _, path := range different(f.read(), g.read()) {
+				masked[maskKey(name, f.read()[path], g.read()[path])] = true
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func (x *statesSearch) masks(n *newObject, want, got *snapshot) map[string]bool 
 	masked := maps.Clone(n.masked)
 	for _, s := range []*snapshot{want, got} {
 		for name, flat := range n.plan.flatten(s) {
-			for path, f := range flat.fields {
+			for path, f := range flat.read() {
 				if x.dependsOnHistory(name, path, f) {
 					masked[maskKey(name, f, f)] = true
 				}
