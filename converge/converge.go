@@ -174,6 +174,9 @@ func (p *plan) leftOut() []string {
 			lines = append(lines, fmt.Sprintf("without %s: %s", fault, reason))
 		}
 	}
+	for _, e := range p.except {
+		lines = append(lines, e.String())
+	}
 	for _, path := range p.uncalled {
 		lines = append(lines, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
 	}

@@ -39,7 +39,7 @@ func (i *injector) at(s site, faults faultSet) Fault {
 	}
 	i.visits[s]++
 	p := point{s, i.visits[s]}
-	if faults &= i.enabled; faults == 0 {
+	if faults = i.world.plan.allowed(s, i.trace.step, faults&i.enabled); faults == 0 {
 		return ""
 	}
 	i.points = append(i.points, injectionPoint{point: p, faults: faults, version: i.world.version(), step: i.trace.step})

@@ -50,8 +50,8 @@ func (o *deletionOracle) settled(s *snapshot) {
 	if len(primaries) > 0 || !last || o.plan.Desired != nil {
 		// Before the last step, a deletion may wait for the users.
 		for _, obj := range primaries {
-			if obj.GetDeletionTimestamp() != nil && last {
-				name := o.primaryName(obj)
+			name := o.primaryName(obj)
+			if obj.GetDeletionTimestamp() != nil && last && !o.excepts(OracleDeletion, name) {
 				o.violate(Violation{
 					Oracle: OracleDeletion, Cause: CauseNotDeleted, About: name,
 					Message: fmt.Sprintf("%s still exists; finalizers: %s", name, strings.Join(obj.GetFinalizers(), ", ")),
@@ -63,29 +63,34 @@ func (o *deletionOracle) settled(s *snapshot) {
 	}
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
-			if o.world.leftOver(obj) {
-				o.leftOver(s.generated.thing(kind, obj).String())
+			if o.world.leftOver(obj) && o.leftOver(s.generated.thing(kind, obj).String()) {
 				return
 			}
 		}
 	}
 	for _, key := range sortedKeys(s.cloud) {
-		o.leftOver("cloud " + key)
-		return
+		if o.leftOver("cloud " + key) {
+			return
+		}
 	}
 }
 
-func (o *deletionOracle) leftOver(name string) {
+// leftOver reports an object, unless it is an exception.
+func (o *deletionOracle) leftOver(name string) bool {
+	if o.excepts(OracleDeletion, name) {
+		return false
+	}
 	o.violate(Violation{
 		Oracle: OracleDeletion, Cause: CauseLeftOver, About: name,
 		Message: name + " is left over: its owner no longer exists",
 	})
+	return true
 }
 
 // checkProtected reports an object that got its finalizer only after the first external effect.
 func (o *deletionOracle) checkProtected() {
 	for _, u := range o.unprotected {
-		if o.finalized[u.name] {
+		if o.finalized[u.name] && !o.excepts(OracleDeletion, u.name) {
 			o.violate(Violation{
 				Oracle: OracleDeletion, Cause: CauseUnprotected, About: u.name,
 				Message: fmt.Sprintf("%s has no finalizer yet at the first effect outside of the cluster: %s", u.name, u.effect),

@@ -36,6 +36,7 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 			found = inBoth(found, others)
 		}
 	}
+	found = slices.DeleteFunc(found, func(d difference) bool { return o.excepts(o.oracleOf(d), d.name) })
 	if len(found) == 0 {
 		return
 	}
@@ -52,18 +53,26 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 	}
 	first := found[0]
 	v := Violation{
-		Oracle: OracleEndState, Cause: first.cause, About: first.name, Message: first.lines[0], Details: first.lines[1:],
+		Oracle: o.oracleOf(first), Cause: first.cause, About: first.name, Message: first.lines[0], Details: first.lines[1:],
 	}
 	for _, d := range found[1:] {
 		v.Details = append(v.Details, d.lines...)
 	}
-	switch {
-	case first.cause == CauseUnexpected && o.existedBefore(first.name):
-		v.Oracle = OracleDeletion
-	case first.extra:
-		v.Oracle, v.Cause = OracleDuplicates, CauseDuplicate
+	if v.Oracle == OracleDuplicates {
+		v.Cause = CauseDuplicate
 	}
 	o.violate(v)
+}
+
+// oracleOf returns the oracle that reports a difference.
+func (o *endStateOracle) oracleOf(d difference) Oracle {
+	switch {
+	case d.cause == CauseUnexpected && o.existedBefore(d.name):
+		return OracleDeletion
+	case d.extra:
+		return OracleDuplicates
+	}
+	return OracleEndState
 }
 
 // unstable returns why an object cannot be compared that is missing or should not exist, or "": the runs without faults

@@ -13,7 +13,7 @@ import (
 
 // verdict collects the violations of a run.
 type verdict struct {
-	off   map[Oracle]string
+	plan  *plan
 	trace *trace
 
 	violations []Violation
@@ -25,12 +25,17 @@ type verdict struct {
 
 // violate records a violation. The first one ends the run: later ones are its consequences.
 func (v *verdict) violate(violation Violation) {
-	if _, off := v.off[violation.Oracle]; off {
+	if _, off := v.plan.Off[violation.Oracle]; off || v.excepts(violation.Oracle, violation.About) {
 		v.stopped = v.stopped || violation.Oracle == OracleQuiescence
 		return
 	}
 	v.violations = append(v.violations, violation)
 	v.trace.violation(violation)
+}
+
+// excepts reports whether an exception turns an oracle off for an object in the present step.
+func (v *verdict) excepts(oracle Oracle, about string) bool {
+	return v.plan.excepts(oracle, about, v.trace.step)
 }
 
 func (v *verdict) failed() bool { return len(v.violations) > 0 || v.stopped }

@@ -33,6 +33,7 @@ type plan struct {
 	webhooks []webhook
 	actors   []actorOf
 	faults   faultSet
+	except   []exceptionOf
 	seed     uint64
 	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
 	// may use them.
@@ -73,6 +74,7 @@ func newPlan(s Scenario) (*plan, error) {
 	c.world()
 	c.faults()
 	c.oracles()
+	c.exceptions()
 	c.admission()
 	crds := c.definitions()
 	p := c.plan

@@ -74,7 +74,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r.world = newWorld(p, v.seed, &webhooks{r})
 	r.trace = trace{timeline: log}
 	log.observe(&r.world)
-	r.verdict = verdict{off: p.Off, trace: &r.trace}
+	r.verdict = verdict{plan: p, trace: &r.trace}
 	r.scheduler = newScheduler(p, &r.trace)
 	r.faults = injector{enabled: p.faults, schedule: s, world: &r.world, trace: &r.trace, visits: map[site]int{}}
 	r.oracles = newOracles(

@@ -77,6 +77,8 @@ type Scenario struct {
 	Off map[Oracle]string
 	// Without disables faults. The value is the reason, which is required and printed.
 	Without map[Fault]string
+	// Except disables faults and turns oracles off for some objects, or in some steps.
+	Except []Exception
 	// With enables faults that are disabled by default.
 	With []Fault
 	// Strict makes advice fail.
