@@ -172,6 +172,11 @@ func newScenario() converge.Scenario {
 		converge.OracleDeletion: "jobs are kept for an audit",
 	}
 	// endregion
+	// region converge-except
+	scenario.Except = []converge.Exception{{
+		Fault: converge.FaultChildDeleted, Object: &batchv1.Job{}, Step: 2, Reason: "a volume is formatted only once",
+	}}
+	// endregion
 	scenario.Without[converge.FaultDrift] = "what the guide shows would be found, otherwise"
 	scenario.With = nil
 	return scenario
