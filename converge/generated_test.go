@@ -126,10 +126,11 @@ func TestNamedAfterGenerated(t *testing.T) {
 				}
 				return client.IgnoreAlreadyExists(c.Create(ctx, template))
 			})}
-			switch f := foundIn(t, s); {
-			case wrong && (f == nil || f.Violation.Oracle != OracleDuplicates):
-				t.Errorf("got %v, want a second object", f)
-			case !wrong && f != nil:
+			if wrong {
+				if f := failureOf(t, s); f.Violation.Oracle != OracleDuplicates {
+					t.Errorf("got %v, want a second object", f)
+				}
+			} else if f := foundIn(t, s); f != nil {
 				t.Error(f)
 			}
 		})

@@ -137,6 +137,8 @@ func (s *scheduler) next(p *process) (time.Time, bool) {
 			next = t
 		}
 	}
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
 	for _, item := range p.queue.items {
 		switch {
 		case item.queue.shadow && !p.busy():
@@ -199,6 +201,8 @@ func (s *scheduler) idleEnough(q *queue) bool {
 		return false
 	}
 	polled := time.Since(s.lastChange) >= pollTime
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for _, item := range q.items {
 		if !item.queue.shadow && !item.queue.canStart(item.Request) {
 			continue // the controller was not started
