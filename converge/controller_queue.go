@@ -44,7 +44,7 @@ type controllerQueue struct {
 
 var _ priorityqueue.PriorityQueue[reconcile.Request] = (*controllerQueue)(nil)
 
-// canStart reports whether the controller can start a reconcile of a request at once.
+// canStart reports whether the controller can start a reconcile of a request at once. The queue must be locked.
 func (c *controllerQueue) canStart(req reconcile.Request) bool {
 	if c.process.reconciler != nil {
 		return !c.process.busy()

@@ -41,7 +41,7 @@
 // # How the code is organized
 //
 // The scenario:
-//   - scenario.go, step.go, actor.go, filter.go, env.go, cloud.go, crds.go and state.go have what users write
+//   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, crds.go and state.go have what users write
 //   - plan.go and webhook.go validate it
 //
 // The search:
@@ -57,7 +57,7 @@
 //   - scheduler.go knows what is due, and whether the controller is idle
 //   - injector.go decides where which fault occurs
 //   - users.go and settle.go perform the steps
-//   - actors.go is other controllers, others.go and others_idle.go are the client that interferes
+//   - actors.go is other controllers, and others.go and others_idle.go are the client that interferes
 //   - webhooks.go calls webhooks for all writes
 //
 // The process that is tested:

@@ -137,7 +137,7 @@ func (o *quiescenceOracle) dependsOnTime(a *activity) bool {
 
 // idle checks for hot loops when everything else is idle.
 func (o *quiescenceOracle) idle(q *queue) {
-	for _, item := range q.items {
+	for item := range q.all() {
 		if idle := o.scheduler.idle[item.request]; idle.hot() {
 			o.hotLoop(item.request, idle)
 			return

@@ -178,7 +178,7 @@ func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.Namesp
 	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.plan.waits || o.faults > 1 {
 		return
 	}
-	if len(p.queue.items) > 0 {
+	if !p.queue.empty() {
 		return
 	}
 	if m := p.manager; m != nil && m.busy {

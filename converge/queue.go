@@ -4,6 +4,7 @@ package converge
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -87,9 +88,35 @@ func (q *queue) remove(c *controllerQueue, req reconcile.Request) (queued, bool)
 	return item, true
 }
 
+// all yields the requests, while it holds the lock.
+func (q *queue) all() iter.Seq[queued] {
+	return func(yield func(queued) bool) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for _, item := range q.items {
+			if !yield(item) {
+				return
+			}
+		}
+	}
+}
+
+// empty reports whether no request is queued.
+func (q *queue) empty() bool {
+	for range q.all() {
+		return false
+	}
+	return true
+}
+
 // has reports whether a request is queued.
 func (q *queue) has(req request) bool {
-	return slices.ContainsFunc(q.items, func(item queued) bool { return item.request == req })
+	for item := range q.all() {
+		if item.request == req {
+			return true
+		}
+	}
+	return false
 }
 
 // take removes and returns the request that is the next one to be reconciled: the first one of those with the highest

@@ -137,9 +137,7 @@ func (s *scheduler) next(p *process) (time.Time, bool) {
 			next = t
 		}
 	}
-	p.queue.mu.Lock()
-	defer p.queue.mu.Unlock()
-	for _, item := range p.queue.items {
+	for item := range p.queue.all() {
 		switch {
 		case item.queue.shadow && !p.busy():
 			consider(time.Now().Add(s.plan.Patience)) // the queue of the controller has its own timers
@@ -201,9 +199,7 @@ func (s *scheduler) idleEnough(q *queue) bool {
 		return false
 	}
 	polled := time.Since(s.lastChange) >= pollTime
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, item := range q.items {
+	for item := range q.all() {
 		if !item.queue.shadow && !item.queue.canStart(item.Request) {
 			continue // the controller was not started
 		}

@@ -72,7 +72,7 @@ func (r *run) disturb() bool {
 // waitForPolling lets time pass for requests that poll, and for work that handlers have delayed.
 func (r *run) waitForPolling() {
 	for range maxWaits {
-		if r.failed() || len(r.process.queue.items) == 0 && r.process.manager == nil {
+		if r.failed() || r.process.queue.empty() && r.process.manager == nil {
 			return
 		}
 		changes := r.trace.changes
