@@ -82,7 +82,7 @@ type gadget struct {
 
 func (g *gadget) DeepCopyObject() runtime.Object {
 	out := *g
-	out.ObjectMeta = *g.ObjectMeta.DeepCopy()
+	g.DeepCopyInto(&out.ObjectMeta)
 	out.Status.Conditions = slices.Clone(g.Status.Conditions)
 	return &out
 }
@@ -230,7 +230,8 @@ func TestDifferencesOfLists(t *testing.T) {
 			[]string{`Gadget default/a: spec.args[#0] is "v", want "x"`},
 		},
 		"conditions without a type of list": {
-			gadgetKind, `{status: {conditions: [{type: A, status: "True", observedGeneration: 1}, {type: B, status: "True"}]}}`,
+			gadgetKind,
+			`{status: {conditions: [{type: A, status: "True", observedGeneration: 1}, {type: B, status: "True"}]}}`,
 			`{status: {conditions: [{type: B, status: "False"}, {type: A, status: "True", observedGeneration: 2}]}}`,
 			[]string{`Gadget default/a: status.conditions[type=B].status is "False", want "True"`},
 		},
@@ -272,7 +273,9 @@ func TestMasksOfLists(t *testing.T) {
 	} {
 		s := gadgetScenario(t, nil)
 		s.Masks = []Mask{{Object: &gadget{}, Field: mask}}
-		found := mustPlan(t, s).differences(stateOf(t, gadgetKind, conditionsOf("x")), stateOf(t, gadgetKind, conditionsOf("v")), nil)
+		found := mustPlan(t, s).differences(
+			stateOf(t, gadgetKind, conditionsOf("x")), stateOf(t, gadgetKind, conditionsOf("v")), nil,
+		)
 		lines := 0
 		for _, d := range found {
 			lines += len(d.lines)

@@ -53,7 +53,8 @@ func (o *idempotenceOracle) redundant(effect string, again func()) {
 	o.replace(v)
 }
 
-// needless reports an update or a patch without an effect if it is repeated: each reconcile makes a request for nothing.
+// needless reports an update or a patch without an effect if it is repeated: each reconcile makes a request for
+// nothing.
 func (o *idempotenceOracle) needless(again func()) {
 	needless := o.trace.needless
 	again()

@@ -42,7 +42,8 @@ func (p *plan) other() variation {
 	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7, twice: true}
 }
 
-// repetitions are further runs without faults, which are executed before a difference is reported. Most have equal UIDs.
+// repetitions are further runs without faults, which are executed before a difference is reported. Most have equal
+// UIDs.
 func (p *plan) repetitions() []variation {
 	var found []variation
 	for n := range 10 {

@@ -144,8 +144,8 @@ func TestSeveralOvertakenSteps(t *testing.T) {
 	}
 }
 
-// historyScenario copies a value, and keeps the previous ones. If wrong is set, it ignores the last change if users made
-// it before the first value was copied.
+// historyScenario copies a value, and keeps the previous ones. If wrong is set, it ignores the last change if users
+// made it before the first value was copied.
 func historyScenario(wrong bool) Scenario {
 	ignored := false
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -171,13 +171,14 @@ func historyScenario(wrong bool) Scenario {
 	s.Reset = func() { ignored = false }
 	s.Steps = Steps(Apply(newSecret("a")), Settle())
 	for _, value := range []string{"2", "3"} {
-		s.Steps = append(s.Steps, Change(newSecret("a"), func(s *corev1.Secret) { s.Data["value"] = []byte(value) }), Settle())
+		change := func(s *corev1.Secret) { s.Data["value"] = []byte(value) }
+		s.Steps = append(s.Steps, Change(newSecret("a"), change), Settle())
 	}
 	return s
 }
 
-// TestOrderOfGarbageCollection recreates an owner, so that its old child is garbage. The reconciler deletes it unless the
-// garbage collector was faster.
+// TestOrderOfGarbageCollection recreates an owner, so that its old child is garbage. The reconciler deletes it unless
+// the garbage collector was faster.
 func TestOrderOfGarbageCollection(t *testing.T) {
 	for _, wrong := range []bool{false, true} {
 		t.Run(fmt.Sprint("wrong: ", wrong), func(t *testing.T) {

@@ -58,8 +58,8 @@ func (t *trace) changed(e memapi.Event, byProcess bool) {
 	t.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
 }
 
-// noOp records a write without an effect. Only an update or a patch is needless, because the process has what it changes:
-// it can compare it first. An apply declares what should be, and a dry run asks.
+// noOp records a write without an effect. Only an update or a patch is needless, because the process has what it
+// changes: it can compare it first. An apply declares what should be, and a dry run asks.
 func (t *trace) noOp(c *call) {
 	t.noOps++
 	if (c.act == "update" || c.act == "patch") && !c.dryRun {
