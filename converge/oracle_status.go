@@ -92,6 +92,9 @@ func (o *statusOracle) settled() {
 		if obj.GetDeletionTimestamp() != nil {
 			continue // the deletion is another generation, which another finalizer may delay
 		}
+		if o.plan.acceptErrors && (o.trace.lastError() != nil || saysRefused(obj)) {
+			continue // conditions that the controller could not determine are of earlier generations
+		}
 		status, name, generation := statusOf(obj), o.primaryName(obj), obj.GetGeneration()
 		if status.observed != 0 && status.observed != generation {
 			o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", status.observed, generation)

@@ -68,11 +68,11 @@ type StatesOptions struct {
 	Seed uint64
 }
 
-// DefaultStatesOptions returns the options of States, as flags change them: runs that make 100,000 requests, which takes
+// DefaultStatesOptions returns the options of States, as flags change them: runs that make 60,000 requests, which takes
 // a few seconds. With the race detector, which makes runs ten times slower, it is a tenth of that. -converge.budget
 // replaces this limit by a time.
 func DefaultStatesOptions() StatesOptions {
-	o := StatesOptions{Requests: 100_000, Budget: *budgetFlag, Walks: 200, Seed: *seedFlag}
+	o := StatesOptions{Requests: 60_000, Budget: *budgetFlag, Walks: 100, Seed: *seedFlag}
 	if raceDetector {
 		o.Requests, o.Walks = o.Requests/10, o.Walks/10
 	}

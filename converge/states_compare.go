@@ -108,10 +108,11 @@ func (x *statesSearch) check(w walk) (Violation, bool) {
 		if v, failed := n.violation(); failed {
 			return v, true
 		}
-		found := x.compare(n, want, o.at(settles[i]))
-		if n.refused && i > 0 {
-			found = inBoth(found, plan.differences(o.at(settles[i-1]), o.at(settles[i]), nil))
+		previous := &snapshot{}
+		if i > 0 {
+			previous = o.at(settles[i-1])
 		}
+		found := x.compare(n, want, previous, o.at(settles[i]))
 		found = slices.DeleteFunc(found, func(d difference) bool { return remaining[d.name] })
 		if len(found) > 0 {
 			return pathViolation(found, w[i]), true
@@ -127,11 +128,34 @@ func (x *statesSearch) check(w walk) (Violation, bool) {
 	return Violation{}, false
 }
 
-// compare compares a state with that of a new object. It executes further runs without faults before it reports a
-// difference.
-func (x *statesSearch) compare(n *newObject, want, got *snapshot) []difference {
+// changed compares a state with that of a new object whose spec the controller refuses. Fields and objects may also
+// remain as they were.
+func (x *statesSearch) changed(n *newObject, want, before, got *snapshot) []difference {
+	old, now := n.plan.flatten(before), n.plan.flatten(got)
+	masked := maps.Clone(x.masks(n, want, got))
+	for _, s := range []*snapshot{want, got} {
+		for name, flat := range n.plan.flatten(s) {
+			if old[name] == nil || now[name] == nil {
+				continue
+			}
+			for path, f := range flat.read() {
+				if old[name].read()[path].value == now[name].read()[path].value {
+					masked[maskKey(name, f, f)] = true
+				}
+			}
+		}
+	}
+	return inBoth(n.plan.differences(want, got, masked), n.plan.differences(before, got, nil))
+}
+
+// compare compares a state, and the one before it, with that of a new object. It executes further runs without faults
+// before it reports a difference.
+func (x *statesSearch) compare(n *newObject, want, before, got *snapshot) []difference {
 	for {
 		found := n.plan.differences(want, got, x.masks(n, want, got))
+		if len(found) > 0 && n.refused {
+			found = x.changed(n, want, before, got)
+		}
 		found = slices.DeleteFunc(found, func(d difference) bool {
 			return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
 				return h.Field == "" && h.isFor(d.name)
@@ -230,7 +254,10 @@ func (x *statesSearch) primaryIn(s *snapshot) client.Object {
 }
 
 // refusals are parts of the types, reasons and phases by which controllers report that they do not act on a spec.
-var refusals = []string{"invalid", "error", "fail", "degraded", "reject", "refuse", "suspend", "pause", "unsupported"}
+var refusals = []string{
+	"invalid", "error", "fail", "degraded", "reject", "refuse", "suspend", "pause", "unsupported", "notfound", "missing",
+	"conflict", "denied", "notallowed", "blocked", "taken",
+}
 
 // saysRefused reports whether a status says that the controller does not act on the spec.
 func saysRefused(obj client.Object) bool {
@@ -268,9 +295,6 @@ func refuses(text string) bool {
 
 // affects reports whether two specs lead to different states, apart from the spec itself.
 func (x *statesSearch) affects(one, other *newObject) bool {
-	if one.refused || other.refused {
-		return false
-	}
 	primary := x.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(x.base))
 	for {
 		found := one.plan.differences(one.created, other.created, one.masked)

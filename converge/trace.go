@@ -40,11 +40,15 @@ type trace struct {
 // settle records the state at a Settle.
 func (t *trace) settle(s *snapshot) {
 	t.settled, t.settledAt = append(t.settled, s), append(t.settledAt, t.step)
-	var err error
-	if t.lastResult != nil {
-		err = t.lastResult.err
+	t.settledErrs = append(t.settledErrs, t.lastError())
+}
+
+// lastError returns the error of the last reconcile that has ended.
+func (t *trace) lastError() error {
+	if t.lastResult == nil {
+		return nil
 	}
-	t.settledErrs = append(t.settledErrs, err)
+	return t.lastResult.err
 }
 
 // changed records a watch event, written by the process or by another client.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -150,6 +151,9 @@ func (s *session) service(name string, ports []corev1.ServicePort) error {
 	return s.ensure(service, func() error {
 		service.Labels = map[string]string{appLabel: s.Name}
 		service.Spec.Selector = map[string]string{appLabel: s.Name}
+		for i := range ports {
+			ports[i].Protocol, ports[i].TargetPort = corev1.ProtocolTCP, intstr.FromInt32(ports[i].Port)
+		}
 		service.Spec.Ports = ports
 		return nil
 	})

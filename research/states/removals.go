@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -190,7 +191,9 @@ var removals = []Entry{
 						}
 					}
 					for _, port := range s.Spec.Ports {
-						merged[port.Name] = corev1.ServicePort{Name: port.Name, Port: port.Port, Protocol: corev1.ProtocolTCP}
+						merged[port.Name] = corev1.ServicePort{
+							Name: port.Name, Port: port.Port, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(port.Port),
+						}
 					}
 					service.Spec.Ports = nil
 					for _, name := range slices.Sorted(maps.Keys(merged)) {

@@ -183,6 +183,7 @@ func TestConverge_states(t *testing.T) {
 	site := inDefault(newSite("shop"))
 	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
 	s := siteScenario(t)
-	s.Steps = converge.Steps(converge.Apply(site))
+	s.Steps = converge.Steps(converge.Apply(inDefault(newTheme("paper", "h1 {}"))), converge.Apply(site))
+	s.Space.Values = map[string][]any{"spec.themeRef": {websitev1.ThemeReference{Name: "paper"}}}
 	converge.States(t, s)
 }
