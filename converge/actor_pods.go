@@ -13,7 +13,8 @@ import (
 
 // Pods is an actor that makes the progress of Pods at once, as the scheduler and a kubelet do. With [BecomeReady], Pods
 // that always restart become ready, and others succeed. With [Fail], Pods that always restart never become ready, and
-// others fail. Pods with scheduling gates wait. The actor also ends Pods that are being deleted and have a grace period.
+// others fail. Pods with scheduling gates wait. The actor also ends Pods that are being deleted and have a grace
+// period.
 func Pods(progress Progress) Actor {
 	return Actor{
 		Name: "pods", For: &corev1.Pod{},
@@ -66,7 +67,8 @@ func runPod(pod *corev1.Pod, progress Progress) {
 	setPodCondition(pod, corev1.PodInitialized, corev1.ConditionTrue)
 	setPodCondition(pod, corev1.ContainersReady, ready)
 	setPodCondition(pod, corev1.PodReady, ready)
-	if len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers) && samePhase(pod.Status.ContainerStatuses[0].State, state) {
+	current := pod.Status.ContainerStatuses
+	if len(current) == len(pod.Spec.Containers) && samePhase(current[0].State, state) {
 		return
 	}
 	pod.Status.ContainerStatuses = nil

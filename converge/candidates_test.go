@@ -41,10 +41,11 @@ func TestSinglesAreSampled(t *testing.T) {
 	if diff := cmp.Diff(one.String(), two.String()); diff != "" {
 		t.Errorf("two samples differ: %s", diff)
 	}
-	if one.Singles != fewest || one.Singles+one.SinglesLeft != all.Certificate.Singles {
-		t.Errorf("got %d single faults and %d left, want %d of %d", one.Singles, one.SinglesLeft, fewest, all.Certificate.Singles)
+	total := all.Certificate.Singles
+	if one.Singles != fewest || one.Singles+one.SinglesLeft != total {
+		t.Errorf("got %d single faults and %d left, want %d of %d", one.Singles, one.SinglesLeft, fewest, total)
 	}
-	want := fmt.Sprintf("converges under %d of %d single faults", fewest, all.Certificate.Singles)
+	want := fmt.Sprintf("converges under %d of %d single faults", fewest, total)
 	if !strings.HasPrefix(one.String(), want) || !strings.Contains(one.String(), "-converge.singles") {
 		t.Errorf("the certificate is not that of a sample: %s", one)
 	}
@@ -63,7 +64,8 @@ func TestSampleBeginsWithEachKind(t *testing.T) {
 	if !slices.IsSorted(order) || order[0] != firstOfKind || order[len(order)-1] != repeated {
 		t.Errorf("the rounds are %v", order)
 	}
-	first := len(found) - len(slices.DeleteFunc(slices.Clone(found), func(d deviation) bool { return rounds(d) == firstOfKind }))
+	others := slices.DeleteFunc(slices.Clone(found), func(d deviation) bool { return rounds(d) == firstOfKind })
+	first := len(found) - len(others)
 	chosen := sampled(found, first+3, rounds)
 	if len(chosen) != first+3 {
 		t.Errorf("the sample has %d faults, want %d", len(chosen), first+3)

@@ -103,9 +103,9 @@ func DefaultOptions() Options {
 }
 
 // Run proves that a reconciler converges. It tries each single fault at each injection point, or a sample of them if
-// that would take more than a minute, and some combinations, and fails the test with the timeline of the first failure, shrunk to the fewest faults. The failure is saved below
-// testdata/converge, and the next test run tries it first. With the flag -converge.html it is also written as a page,
-// see [Failure.HTML].
+// that would take more than a minute, and some combinations, and fails the test with the timeline of the first failure,
+// shrunk to the fewest faults. The failure is saved below testdata/converge, and the next test run tries it first. With
+// the flag -converge.html it is also written as a page, see [Failure.HTML].
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
 	if *replayFlag != "" {

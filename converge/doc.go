@@ -91,8 +91,9 @@
 // Package variables survive crashes, and deferred functions run at a crash; their requests have no effect. Goroutines
 // of one reconcile run one at a time, in a fixed order. The only admission is the schema of custom resources and the
 // webhooks of the manager. There are no quotas, no permissions, no clock skew, and no external systems except [Cloud]
-// and those that [Env.Call] stands for. A reconciler must not wait for real time, for a lock that is held across a request, or for the network: a run
-// happens in a bubble of testing/synctest, and a warning is printed if it gets stuck.
+// and those that [Env.Call] stands for. A reconciler must not wait for real time, for a lock that is held across a
+// request, or for the network: a run happens in a bubble of testing/synctest, and a warning is printed if it gets
+// stuck.
 //
 // # Flags
 //

@@ -43,9 +43,11 @@ func TestExceptions(t *testing.T) {
 		"of one object": {
 			[]Exception{kept, deleted("default/second", 0)}, "O2 end state: ConfigMap default/a is missing",
 		},
-		"of both objects":     {[]Exception{kept, deleted("default/second", 0), deleted("default/a", 2)}, ""},
-		"in another step":     {[]Exception{kept, deleted("", 4)}, "O2 end state: ConfigMap default/a is missing"},
-		"of another object":   {[]Exception{{Oracle: OracleDeletion, Name: "default/a", Reason: "no"}}, "default/second is left over"},
+		"of both objects": {[]Exception{kept, deleted("default/second", 0), deleted("default/a", 2)}, ""},
+		"in another step": {[]Exception{kept, deleted("", 4)}, "O2 end state: ConfigMap default/a is missing"},
+		"of another object": {
+			[]Exception{{Oracle: OracleDeletion, Name: "default/a", Reason: "no"}}, "default/second is left over",
+		},
 		"of the other oracle": {[]Exception{{Oracle: OracleEndState, Step: 2, Reason: "no"}}, "default/second is left over"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,8 +95,8 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: OracleDeletion, faults: crashFaults, shown: isNotWrittenAfterCrash,
-		hint: "the object was forgotten in the crash: search in each reconcile for what is to be deleted, and do not rely on " +
-			"memory or on events",
+		hint: "the object was forgotten in the crash: search in each reconcile for what is to be deleted, and do not rely " +
+			"on memory or on events",
 	},
 	{
 		oracle: OracleDeletion, shown: isUnowned,
@@ -112,13 +112,13 @@ var hintTable = []hintRow{
 	{oracle: OracleIdempotence, cause: CauseMissedWork, faults: errorFaults, shown: swallowsError, hint: swallowedHint},
 	{
 		oracle: OracleIdempotence, cause: CauseMissedWork,
-		hint: "no event or requeue reported that the work was due: is there a watch for each object that it depends on, and does a " +
-			"mapping or predicate drop an event?",
+		hint: "no event or requeue reported that the work was due: is there a watch for each object that it depends on, " +
+			"and does a mapping or predicate drop an event?",
 	},
 	{
 		oracle: OracleIdempotence, shown: modifies,
-		hint: "compare before writing: defaults of the API server, the order of maps and lists, and times must not count as " +
-			"changes",
+		hint: "compare before writing: defaults of the API server, the order of maps and lists, and times must not count " +
+			"as changes",
 	},
 	{
 		oracle: OracleIdempotence, shown: adds,
@@ -142,8 +142,8 @@ var hintTable = []hintRow{
 	{oracle: OracleEndState, faults: setOf(FaultListOrder), shown: readsSeveral, hint: orderHint},
 	{
 		oracle: OracleQuiescence, shown: all(failsWith(metav1.StatusReasonAlreadyExists), isInUse),
-		hint: "the name of a new object is that of an existing one, which the reconciler has created: choose a name that is " +
-			"not in use",
+		hint: "the name of a new object is that of an existing one, which the reconciler has created: choose a name that " +
+			"is not in use",
 	},
 	{
 		oracle: OracleQuiescence, shown: failsWith(metav1.StatusReasonAlreadyExists),

@@ -52,7 +52,7 @@ func (f *Failure) byImportance() [][]int {
 		f.where(func(_ int, e entry) bool { return who[e.who] && e.isStaleRead() }),
 		f.where(func(_ int, e entry) bool { return who[e.who] && e.turn == ending }),
 		f.where(func(i int, e entry) bool { return i > lastFault && e.turn == starting }),
-		f.where(func(i int, e entry) bool { return e.act != "" && e.weight >= write && f.isAbout(e) }),
+		f.where(func(_ int, e entry) bool { return e.act != "" && e.weight >= write && f.isAbout(e) }),
 		f.where(func(_ int, e entry) bool { return who[e.who] && e.isRead() && f.isAbout(e) }),
 		f.where(func(_ int, e entry) bool { return e.weight == crucial }),
 		f.where(func(i int, e entry) bool { return i > lastFault && e.isWrite() }),
@@ -143,8 +143,9 @@ func (f *Failure) isAbout(e entry) bool {
 		return false
 	}
 	if e.act != "" {
-		return e.object == about || strings.HasPrefix(e.object, "cloud ") && strings.HasPrefix(about, e.object) || strings.HasSuffix(e.object, " "+about) || e.isRead() && e.object == "" &&
-			strings.HasPrefix(about, e.kind.Kind+" ")
+		return e.object == about || strings.HasSuffix(e.object, " "+about) ||
+			strings.HasPrefix(e.object, "cloud ") && strings.HasPrefix(about, e.object) ||
+			e.isRead() && e.object == "" && strings.HasPrefix(about, e.kind.Kind+" ")
 	}
 	if prefix, generated := strings.CutSuffix(about, "*"); generated {
 		return strings.Contains(e.what, prefix)

@@ -88,7 +88,9 @@ func TestChangeText(t *testing.T) {
 			p.Status.Conditions[1].LastTransitionTime = now
 		}, ": status.conditions[Ready] True (Started)"},
 		"the order of conditions": {func(p *corev1.Pod) { slices.Reverse(p.Status.Conditions) }, ""},
-		"a condition less":        {func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:1] }, ": no status.conditions[Ready]"},
+		"a condition less": {func(p *corev1.Pod) {
+			p.Status.Conditions = p.Status.Conditions[:1]
+		}, ": no status.conditions[Ready]"},
 		"a time with something else": {func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &now
 		}, `: status.phase "Running"`},

@@ -38,8 +38,8 @@ type plan struct {
 	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
 	// may use them.
 	read []schema.GroupVersionKind
-	// acceptErrors is set if a controller is idle while a reconcile fails again and again without a change: the error may be
-	// about the spec.
+	// acceptErrors is set if a controller is idle while a reconcile fails again and again without a change: the error may
+	// be about the spec.
 	acceptErrors bool
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool

@@ -47,7 +47,7 @@ type PageStatus struct {
 
 func (p *Page) DeepCopyObject() runtime.Object {
 	c := *p
-	c.ObjectMeta = *p.ObjectMeta.DeepCopy()
+	c.ObjectMeta = *p.DeepCopy()
 	c.Spec.Vars, c.Spec.Tags = maps.Clone(p.Spec.Vars), slices.Clone(p.Spec.Tags)
 	c.Status.Conditions = slices.Clone(p.Status.Conditions)
 	return &c

@@ -120,7 +120,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 	var problems []error
 	matches := func(field, path string) {
 		if !slices.ContainsFunc(properties, func(p specs.Property) bool { return within(p.Path.String(), path) }) {
-			problems = append(problems, fmt.Errorf("Space.%s: unknown property %q", field, path))
+			problems = append(problems, fmt.Errorf("unknown property %q in Space.%s", path, field))
 		}
 	}
 	for _, path := range sortedKeys(declared.Values) {
@@ -236,7 +236,9 @@ func (s *specSpace) object(spec spec) (client.Object, error) {
 
 // sorted returns changes with those of parents before those of their parts.
 func sorted(changes []specs.Change) []specs.Change {
-	return slices.SortedStableFunc(slices.Values(changes), func(a, b specs.Change) int { return slices.Compare(a.Path, b.Path) })
+	return slices.SortedStableFunc(slices.Values(changes), func(a, b specs.Change) int {
+		return slices.Compare(a.Path, b.Path)
+	})
 }
 
 // with returns a spec with a further change, which replaces one of the same property.

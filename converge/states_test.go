@@ -71,11 +71,15 @@ func TestStatesDeclared(t *testing.T) {
 		space  Space
 		oracle Oracle
 	}{
-		"nothing":             {Space{}, OraclePath},
-		"a field":             {Space{HistoryDependent: []HistoryDependent{vars}}, OracleEffect},
-		"an object":           {Space{HistoryDependent: []HistoryDependent{{Object: vars.Object, Reason: "it stays"}}}, OracleEffect},
-		"a skipped property":  {Space{Skip: map[string]string{"spec.vars": "they are fixed"}}, OracleEffect},
-		"an ignored property": {Space{HistoryDependent: []HistoryDependent{vars}, Ignored: map[string]string{"spec.color": "paint"}}, ""},
+		"nothing": {Space{}, OraclePath},
+		"a field": {Space{HistoryDependent: []HistoryDependent{vars}}, OracleEffect},
+		"an object": {
+			Space{HistoryDependent: []HistoryDependent{{Object: vars.Object, Reason: "it stays"}}}, OracleEffect,
+		},
+		"a skipped property": {Space{Skip: map[string]string{"spec.vars": "they are fixed"}}, OracleEffect},
+		"an ignored property": {
+			Space{HistoryDependent: []HistoryDependent{vars}, Ignored: map[string]string{"spec.color": "paint"}}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pageScenario(pageWithoutColor)
@@ -95,7 +99,7 @@ func TestStatesDeclared(t *testing.T) {
 
 func TestStatesOfInvalidSpaces(t *testing.T) {
 	for want, space := range map[string]Space{
-		`Space.Skip: unknown property "spec.none"`:            {Skip: map[string]string{"spec.none": "x"}},
+		`unknown property "spec.none" in Space.Skip`:          {Skip: map[string]string{"spec.none": "x"}},
 		`Space.Skip[spec.size]: a reason is required`:         {Skip: map[string]string{"spec.size": ""}},
 		`Space.Ignored[spec.size]: a reason is required`:      {Ignored: map[string]string{"spec.size": ""}},
 		`Space.HistoryDependent[0]: a reason is required`:     {HistoryDependent: []HistoryDependent{{Field: "data"}}},

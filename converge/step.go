@@ -53,7 +53,9 @@ func Sleep(d time.Duration) Step { return Step{name: "wait " + d.String(), sleep
 // and a [Settle]. It is for work that depends on time and never ends, such as that of a cron job. Such a controller
 // becomes idle only after a step that suspends the work:
 //
-//	converge.SleepThen(3*time.Minute+30*time.Second, converge.Change(cronJob, func(c *v1.CronJob) { c.Spec.Suspend = true }))
+//	converge.SleepThen(3*time.Minute+30*time.Second, converge.Change(cronJob, func(c *v1.CronJob) {
+//		c.Spec.Suspend = true
+//	}))
 //
 // The time should end between two times at which work is due: faults delay work by some seconds.
 func SleepThen(d time.Duration, steps ...Step) Step {

@@ -55,7 +55,8 @@ func (u *users) take(step Step) {
 // canContinue reports whether users can perform further steps instead of waiting.
 func (u *users) canContinue() bool {
 	p, step := u.run.plan, u.run.trace.step
-	return p.Steps[step].settle && step+1 < len(p.Steps) && (p.recordsReference() || p.reference.without([]int{step}) != nil)
+	return p.Steps[step].settle && step+1 < len(p.Steps) &&
+		(p.recordsReference() || p.reference.without([]int{step}) != nil)
 }
 
 // meanwhile performs the next steps at once, up to the next Settle, which replaces the present one.

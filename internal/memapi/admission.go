@@ -76,7 +76,7 @@ func (s *Server) mutate(
 func (s *Server) validate(
 	operation admissionv1.Operation, t *table, obj client.Object, old *record, req request,
 ) error {
-	key := client.ObjectKey{}
+	var key client.ObjectKey
 	if obj != nil {
 		key = client.ObjectKeyFromObject(obj)
 	} else {

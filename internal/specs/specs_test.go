@@ -72,14 +72,17 @@ func TestProperties(t *testing.T) {
 		"quantities have the pattern of Kubernetes": {
 			`{anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true, pattern: '^(\+|-)?(([0-9]+(\.[0-9]*)?)` +
 				`|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$'}`,
-			"1Gi", []string{`spec.x: "2Gi" "3Gi" "500Mi" 1 2 0 unset`},
+			"1Gi",
+			[]string{`spec.x: "2Gi" "3Gi" "500Mi" 1 2 0 unset`},
 		},
 		"keys of maps are changed, removed and added": {
-			"{type: object, additionalProperties: {type: string}}", map[string]any{"a.b/c": "1"},
+			"{type: object, additionalProperties: {type: string}}",
+			map[string]any{"a.b/c": "1"},
 			[]string{`spec.x: unset`, `spec.x[a.b/c]: "1-2" "other" unset`, `spec.x.added: "one" "two"`},
 		},
 		"items of lists are added, removed, reordered and changed": {
-			"{type: array, items: {type: integer}, maxItems: 3}", []any{int64(5), int64(6)},
+			"{type: array, items: {type: integer}, maxItems: 3}",
+			[]any{int64(5), int64(6)},
 			[]string{"spec.x: [5,6,8] [8,5,6] [5] [6] [6,5] unset", "spec.x[0]: 6 7 4 1 2 0"},
 		},
 		"an object that is not set is set first": {
