@@ -49,7 +49,6 @@
 //   - explore.go chooses schedules, and candidates.go lists and samples faults
 //   - execute.go executes a schedule, and reference.go has the runs without faults
 //   - shrink.go simplifies a failure
-//   - states*.go is [States], another search, whose specs come from package internal/specs
 //
 // One run:
 //   - run.go has its parts, and loop.go decides what happens next
@@ -75,9 +74,13 @@
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened
 //   - lines.go, report.go and html*.go show it
 //
-// Changes of specs: states.go has States and its report. states_space.go has the specs of an object and what the API
-// server accepts, and states_walk.go the sequences of writes. states_search.go and states_faults.go choose them,
-// states_compare.go compares a state with that of a new object, and states_shrink.go simplifies a failure.
+// Changes of specs:
+//   - states.go has [States] and its report
+//   - states_space.go has the specs of an object, which come from package internal/specs, and what the API server
+//     accepts
+//   - states_walk.go has the sequences of writes, which states_search.go and states_faults.go choose
+//   - states_compare.go compares a state with that of a new object
+//   - states_shrink.go simplifies a failure
 //
 // # What it proves
 //
