@@ -7,11 +7,11 @@ SHELL := /usr/bin/env bash -o pipefail
 GO      ?= go
 TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with Go code, and all modules.
-CODE    := . controlplane benchmarks research operators
-MODULES := $(CODE) tools
+CODE    := . controlplane benchmarks research
+MODULES := $(CODE) operators tools
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(2)) || exit; done
-# The public operators that `make test` runs: those whose tests and builds are quick.
+# The public operators that `make test` runs and `make lint` checks: those whose tests and builds are quick.
 OPERATORS := . ./trustmanager ./karpenter
 # The packages that `make test` tests.
 PKG     ?= ./...
@@ -124,6 +124,7 @@ fmt: ## Format all code.
 .PHONY: lint
 lint: vet ## Run the linters over all modules.
 	$(call each,$(CODE),$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...)
+	$(call each,operators,$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml $(OPERATORS))
 
 .PHONY: vet
 vet: ## Run go vet over all modules.

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestQueuesOfControllers runs a controller that fails twice with its own rate limiter, and with its own queue, which is
-// kept.
+// TestQueuesOfControllers runs a controller that fails twice with its own rate limiter, and with its own queue, which
+// is kept.
 func TestQueuesOfControllers(t *testing.T) {
 	newLimiter := func() workqueue.TypedRateLimiter[reconcile.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Minute, time.Hour)

@@ -64,7 +64,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestNewRequests has a watch whose function uses the client: the label of a ServiceAccount belongs into all ConfigMaps.
+// TestNewRequests has a watch whose function uses the client: the label of a ServiceAccount belongs into all
+// ConfigMaps.
 func TestNewRequests(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "account"}}
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {

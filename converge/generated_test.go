@@ -46,8 +46,8 @@ func TestGeneratedNames_replace(t *testing.T) {
 	}
 }
 
-// TestNamesFromGeneratedNames replaces generated names in keys and values. Two names of one prefix have a number, in the
-// order of their content.
+// TestNamesFromGeneratedNames replaces generated names in keys and values. Two names of one prefix have a number, in
+// the order of their content.
 func TestNamesFromGeneratedNames(t *testing.T) {
 	var names generatedNames
 	names.learn("a-x7k2p", "a-")

@@ -165,8 +165,8 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: OracleQuiescence, shown: othersWriteToo,
-		hint: "the reconciler and another controller write the same object in turn: write only your own fields, and compare " +
-			"before writing",
+		hint: "the reconciler and another controller write the same object in turn: write only your own fields, and " +
+			"compare before writing",
 	},
 	{
 		oracle: OracleQuiescence, shown: createsEachTime,

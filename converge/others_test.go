@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client. A
-// copy without those of the users is still wrong.
+// TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client.
+// A copy without those of the users is still wrong.
 func TestAnnotationsArePassedOn(t *testing.T) {
 	for name, forget := range map[string]bool{"all": false, "none after a conflict": true} {
 		t.Run(name, func(t *testing.T) {

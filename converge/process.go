@@ -43,8 +43,8 @@ type process struct {
 	manager *processManager
 	// webhooks are called for writes of all clients.
 	webhooks []webhook
-	// admitting is set while a write waits for a webhook. Only calls of the webhook, and calls that belong to no reconcile,
-	// are served meanwhile.
+	// admitting is set while a write waits for a webhook. Only calls of the webhook, and calls that belong to no
+	// reconcile, are served meanwhile.
 	admitting bool
 	// guard records what is written, with [Gate].
 	guard *guard.Cluster
@@ -70,7 +70,8 @@ type process struct {
 	written map[schema.GroupVersionKind]int64
 }
 
-// worker calls functions, one after the other, until the process ends. The stack of its goroutine has to grow only once.
+// worker calls functions, one after the other, until the process ends. The stack of its goroutine has to grow only
+// once.
 type worker chan<- func()
 
 func (p *process) newWorker() worker {

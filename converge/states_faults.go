@@ -96,7 +96,9 @@ func (x *statesSearch) effects() *StatesFailure {
 }
 
 func (x *statesSearch) mayBeIgnored(path string) bool {
-	return slices.ContainsFunc(sortedKeys(x.plan.Space.Ignored), func(ignored string) bool { return within(path, ignored) })
+	return slices.ContainsFunc(sortedKeys(x.plan.Space.Ignored), func(ignored string) bool {
+		return within(path, ignored)
+	})
 }
 
 // hasEffectBelow reports whether a part of a property has an effect.

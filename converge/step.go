@@ -42,11 +42,11 @@ func Settle() Step { return Step{name: "settle", settle: true} }
 // Sleep lets virtual time pass, exactly d. The controller works meanwhile. Reconciles that are running at the end go on
 // in the next step, and a request that is due at the end starts then.
 //
-// How many reconciles a Sleep may take is not limited, but their rate is. A request that is reconciled 50 times within a
-// second without any change is a hot loop. So is one whose reconciles change something or fail more than
+// How many reconciles a Sleep may take is not limited, but their rate is. A request that is reconciled 50 times within
+// a second without any change is a hot loop. So is one whose reconciles change something or fail more than
 // [Scenario.MaxReconciles] times within a minute, or twice as often in runs with faults. Requests may poll: a request
-// that was reconciled 50 times without any change waits for at least 0.5 % of the time since the last change, and for at
-// most ten minutes, so that hours of polling take milliseconds. At the end of the Sleep it is due again.
+// that was reconciled 50 times without any change waits for at least 0.5 % of the time since the last change, and for
+// at most ten minutes, so that hours of polling take milliseconds. At the end of the Sleep it is due again.
 func Sleep(d time.Duration) Step { return Step{name: "wait " + d.String(), sleep: d} }
 
 // SleepThen lets time pass, performs steps at once, and waits until the controller is idle: it is a [Sleep], the steps,

@@ -103,8 +103,10 @@ func TestWebhookConfigurations(t *testing.T) {
 	path, never := "/validate--v1-secret", "/other"
 	s.Webhooks = []client.Object{&admissionregistrationv1.ValidatingWebhookConfiguration{
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:         "secrets.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &path}},
+			Name: "secrets.example.com",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Path: &path},
+			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
 				Rule: admissionregistrationv1.Rule{

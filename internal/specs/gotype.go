@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// SchemaOf returns the schema of a Go type, as far as its JSON tags describe it: fields that are neither omitted if they
-// are empty nor pointers are required. Recursive types end at a depth.
+// SchemaOf returns the schema of a Go type, as far as its JSON tags describe it: fields that are neither omitted if
+// they are empty nor pointers are required. Recursive types end at a depth.
 func SchemaOf(t reflect.Type) *apiextensionsv1.JSONSchemaProps {
 	schema := schemaOf(t, maxDepth)
 	return &schema

@@ -28,7 +28,9 @@ const (
 // Properties lists the properties of an object that has the schema and the content, in the order of their paths, with
 // values for each. It ignores metadata and status. left are the properties that have no values, because the schema does
 // not describe their content or is too large.
-func Properties(schema *apiextensionsv1.JSONSchemaProps, content map[string]any) (properties []Property, left []string) {
+func Properties(
+	schema *apiextensionsv1.JSONSchemaProps, content map[string]any,
+) (properties []Property, left []string) {
 	g := &generator{}
 	for _, name := range sortedKeys(schema.Properties) {
 		switch name {

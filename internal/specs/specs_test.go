@@ -141,7 +141,9 @@ func TestPodTemplatesHaveFewProperties(t *testing.T) {
 
 func TestChangesOfMissingParentsDoNothing(t *testing.T) {
 	content := map[string]any{"spec": map[string]any{"list": []any{"a", "b"}}}
-	for path, want := range map[string]bool{"spec.x": true, "spec.list[1]": true, "spec.list[2]": false, "spec.y.z": false} {
+	for path, want := range map[string]bool{
+		"spec.x": true, "spec.list[1]": true, "spec.list[2]": false, "spec.y.z": false,
+	} {
 		got := Change{Path: ParsePath(path), Value: Value{Content: "new"}}.Apply(content)
 		if got != want {
 			t.Errorf("Apply(%s) = %v, want %v", path, got, want)

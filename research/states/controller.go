@@ -37,10 +37,8 @@ type session struct {
 	*controller
 	*App
 
-	ctx context.Context
-	// external is set by entries with objects outside of the cluster, whose names it returns.
-	external bool
-	result   reconcile.Result
+	ctx    context.Context
+	result reconcile.Result
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package states contains small reconcilers with bugs that users trigger by changing a spec, each with a version without
-// the bug.
+// Package states contains small reconcilers with bugs that users trigger by changing a spec, each with a version
+// without the bug.
 //
 // converge.States is measured with it: it must find [All] bugs, and must not report a correct reconciler. The bugs are
 // modeled on those that Acto (SOSP 2023) found in public operators. Its categories are
