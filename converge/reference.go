@@ -5,6 +5,7 @@ package converge
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +132,14 @@ func (p *plan) executeAlone(t *testing.T, v variation) outcome {
 	return alone.execute(t, nil, v, nil)
 }
 
-func skipKey(steps []int) string { return fmt.Sprint(steps) }
+// skipKey returns the key of one or more steps. It is called for each request, and does not allocate for one step.
+func skipKey(steps []int) string {
+	key := strconv.Itoa(steps[0])
+	for _, step := range steps[1:] {
+		key += "," + strconv.Itoa(step)
+	}
+	return key
+}
 
 // without returns the run in which users do not wait for some Settles, or nil if they must.
 func (r *reference) without(steps []int) *baseline { return r.skipping[skipKey(steps)] }
