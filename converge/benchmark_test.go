@@ -74,6 +74,7 @@ func BenchmarkSchedule(b *testing.B) {
 					b.Fatal(reference.violations)
 				}
 				singles := candidatesOf(reference.points)
+				defer collectLess()()
 				b.ReportAllocs()
 				n, before := 0, processorTime()
 				for b.Loop() {
