@@ -143,8 +143,9 @@ func (d *fieldChanges) addList(path string, before, after []any) {
 		d.addStrings(path, before, after)
 		return
 	}
-	old, oldOrder := byKey(before, keyOfItems(before, after))
-	now, order := byKey(after, keyOfItems(before, after))
+	field := keyOfItems(before, after)
+	old, oldOrder := byKey(before, field)
+	now, order := byKey(after, field)
 	for _, k := range oldOrder {
 		if _, ok := now[k]; !ok {
 			order = append(order, k)

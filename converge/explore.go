@@ -191,9 +191,9 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	random := rand.New(rand.NewPCG(x.options.Seed, 1))
 	random.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
 	// A lost response and a late event of the same object are the usual reason for a second object.
-	slices.SortStableFunc(near, func(a, b [2]int) int {
-		return singles[b[0]].about(singles[b[1]]) - singles[a[0]].about(singles[a[1]])
-	})
+	ofOneKind := func(pair [2]int) bool { return singles[pair[0]].isAboutKindOf(singles[pair[1]].site) }
+	ofTwoKinds := slices.DeleteFunc(slices.Clone(near), ofOneKind)
+	near = append(slices.DeleteFunc(near, func(pair [2]int) bool { return !ofOneKind(pair) }), ofTwoKinds...)
 	if x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
 		distant = min(distant, x.options.Pairs-len(near))

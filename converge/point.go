@@ -54,13 +54,11 @@ func (p point) String() string {
 	return b.String()
 }
 
-// about returns 1 if two points are about the same kind of objects, or 0.
-func (p point) about(other deviation) int {
-	one, _, _ := strings.Cut(p.kind, "/")
-	if two, _, _ := strings.Cut(other.kind, "/"); one == two {
-		return 1
-	}
-	return 0
+// isAboutKindOf reports whether two actions are about the same kind of objects, or their subresources.
+func (s site) isAboutKindOf(other site) bool {
+	one, _, _ := strings.Cut(s.kind, "/")
+	two, _, _ := strings.Cut(other.kind, "/")
+	return one == two
 }
 
 func nameOf(key types.NamespacedName) string {

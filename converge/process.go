@@ -149,18 +149,10 @@ func (p *process) next() *call {
 			return cmp.Or(strings.Compare(a.who, b.who), a.compare(b.site))
 		})
 	}
-	if p.admitting {
-		return p.nextOfWebhook()
-	}
 	at := max(slices.IndexFunc(p.pending, func(c *call) bool { return !p.isActive(c.behind) }), 0)
-	c := p.pending[at]
-	p.pending = slices.Delete(p.pending, at, at+1)
-	return c
-}
-
-// nextOfWebhook returns a waiting call while a write waits for a webhook.
-func (p *process) nextOfWebhook() *call {
-	at := slices.IndexFunc(p.pending, func(c *call) bool { return c.who == webhookCaller || c.who == whoElse })
+	if p.admitting {
+		at = slices.IndexFunc(p.pending, func(c *call) bool { return c.who == webhookCaller || c.who == whoElse })
+	}
 	if at < 0 {
 		return nil
 	}

@@ -130,11 +130,12 @@ func (p *plan) webhooksOf(server *webhookServer) (found []webhook, unknown []str
 	}
 	for _, path := range server.paths {
 		hooks := slices.DeleteFunc(slices.Clone(p.webhooks), func(h webhook) bool { return h.path != path })
-		if h, ok := p.defaultWebhook(path); len(hooks) == 0 && ok {
-			hooks = append(hooks, h)
-		}
 		if len(hooks) == 0 && path != conversionPath {
-			unknown = append(unknown, path)
+			if h, ok := p.defaultWebhook(path); ok {
+				hooks = append(hooks, h)
+			} else {
+				unknown = append(unknown, path)
+			}
 		}
 		for _, h := range hooks {
 			h.handler = server.handlers[path]

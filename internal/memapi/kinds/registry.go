@@ -22,6 +22,7 @@ import (
 type Registry struct {
 	scheme *runtime.Scheme
 	kinds  map[schema.GroupVersionKind]*Kind
+	sorted []*Kind // by group, version and kind
 	mapper *meta.DefaultRESTMapper
 }
 
@@ -58,7 +59,10 @@ func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResource
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	r.mapper = newMapper(r.Kinds())
+	r.sorted = slices.SortedFunc(maps.Values(r.kinds), func(a, b *Kind) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	r.mapper = newMapper(r.sorted)
 	return r, nil
 }
 
@@ -85,9 +89,8 @@ func (r *Registry) For(gvk schema.GroupVersionKind) (*Kind, bool) {
 }
 
 // Kinds returns all kinds, sorted by group, version and kind.
-func (r *Registry) Kinds() []*Kind {
-	return slices.SortedFunc(maps.Values(r.kinds), func(a, b *Kind) int { return strings.Compare(a.String(), b.String()) })
-}
+// The slice must not be changed.
+func (r *Registry) Kinds() []*Kind { return r.sorted }
 
 // Mapper returns a RESTMapper for all served kinds.
 func (r *Registry) Mapper() meta.RESTMapper {
