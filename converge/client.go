@@ -41,7 +41,7 @@ func detached(ctx context.Context) context.Context { return context.WithoutCance
 // cached reports whether an object is read from a cache.
 func (c *processClient) cached(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	_, untyped := obj.(runtime.Unstructured)
-	return !c.live && !untyped && !c.process.run.plan.uncached[gvk]
+	return !c.live && !untyped && !c.process.program.uncached[gvk]
 }
 
 func (c *processClient) Get(

@@ -26,7 +26,7 @@ type filterOf struct {
 }
 
 // filtersOf returns the predicates for the events of a kind.
-func (p *plan) filtersOf(kind schema.GroupVersionKind) []predicate.Predicate {
+func (p *program) filtersOf(kind schema.GroupVersionKind) []predicate.Predicate {
 	var predicates []predicate.Predicate
 	for _, f := range p.filters {
 		if f.kind.Empty() || f.kind == kind {

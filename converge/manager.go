@@ -123,7 +123,7 @@ func (r *run) startManager(m *processManager) {
 	go func() {
 		defer close(done)
 		defer r.wake()
-		err = r.plan.Setup(m)
+		err = m.process.program.setup(m)
 	}()
 	r.serveUntil(done)
 	if m.process.dead.Load() {

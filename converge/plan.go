@@ -26,18 +26,11 @@ type plan struct {
 	registry *kinds.Registry
 	applier  *apply.Applier
 	primary  schema.GroupVersionKind
-	owns     []schema.GroupVersionKind
-	watches  []watchOf
-	filters  []filterOf
-	uncached map[schema.GroupVersionKind]bool
-	webhooks []webhook
+	program  *program
 	actors   []actorOf
 	faults   faultSet
 	except   []exceptionOf
 	seed     uint64
-	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
-	// may use them.
-	read []schema.GroupVersionKind
 	// acceptErrors is set if a controller is idle while a reconcile fails again and again without a change: the error may
 	// be about the spec.
 	acceptErrors bool
@@ -47,12 +40,6 @@ type plan struct {
 	uncalled []string
 	// reference is the run without faults, or nil before it.
 	reference *reference
-}
-
-type watchOf struct {
-	Watch
-
-	kind schema.GroupVersionKind
 }
 
 type actorOf struct {
@@ -67,7 +54,7 @@ func newPlan(s Scenario) (*plan, error) {
 	if s.Scheme == nil {
 		return nil, errors.New("scenario: Scheme is required")
 	}
-	c := &scenarioCheck{plan: &plan{Scenario: s, uncached: map[schema.GroupVersionKind]bool{}}}
+	c := &scenarioCheck{plan: &plan{Scenario: s, program: newProgram(&s, byProcess)}}
 	c.reconciler()
 	c.kinds()
 	c.steps()
@@ -134,7 +121,7 @@ func (c *scenarioCheck) reconciler() {
 func (c *scenarioCheck) kinds() {
 	c.primary = c.kindOf("For", c.For)
 	for i, obj := range c.Owns {
-		c.owns = append(c.owns, c.kindOf(fmt.Sprintf("Owns[%d]", i), obj))
+		c.program.owns = append(c.program.owns, c.kindOf(fmt.Sprintf("Owns[%d]", i), obj))
 	}
 	for i, watch := range c.Watches {
 		switch {
@@ -143,7 +130,8 @@ func (c *scenarioCheck) kinds() {
 		case watch.Requests != nil && watch.NewRequests != nil:
 			c.problem("Watches[%d].Requests and NewRequests exclude each other", i)
 		}
-		c.watches = append(c.watches, watchOf{watch, c.kindOf(fmt.Sprintf("Watches[%d].Object", i), watch.Object)})
+		kind := c.kindOf(fmt.Sprintf("Watches[%d].Object", i), watch.Object)
+		c.program.watches = append(c.program.watches, watchOf{watch, kind})
 	}
 	for i, filter := range c.Filters {
 		of := filterOf{Filter: filter}
@@ -153,10 +141,10 @@ func (c *scenarioCheck) kinds() {
 		if filter.Predicate == nil {
 			c.problem("Filters[%d].Predicate is required", i)
 		}
-		c.filters = append(c.filters, of)
+		c.program.filters = append(c.program.filters, of)
 	}
 	for i, obj := range c.Uncached {
-		c.uncached[c.kindOf(fmt.Sprintf("Uncached[%d]", i), obj)] = true
+		c.program.uncached[c.kindOf(fmt.Sprintf("Uncached[%d]", i), obj)] = true
 	}
 }
 

@@ -21,10 +21,11 @@ import (
 
 // process is one life of the program with the reconciler. It ends with a crash.
 type process struct {
-	run    *run
-	number int
-	ctx    context.Context
-	cancel context.CancelFunc
+	run     *run
+	program *program
+	number  int
+	ctx     context.Context
+	cancel  context.CancelFunc
 	// dead ends each goroutine of the process at its next call.
 	dead atomic.Bool
 

@@ -64,9 +64,9 @@ func (p *plan) recordsReference() bool { return p.reference == nil }
 
 // refer executes the runs without faults. It returns the first of them that fails, or the usual one and true.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
-	p.reference, p.read = nil, nil
+	p.reference, p.program.read = nil, nil
 	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {
-		p.read = append(p.read, informer.kind)
+		p.program.read = append(p.program.read, informer.kind)
 	}
 	p.waits = false
 	one := p.execute(t, nil, p.usual(), nil)

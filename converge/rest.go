@@ -25,7 +25,7 @@ func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Tran
 
 func (m *processManager) transport() *httpapi.Transport {
 	p := m.process
-	live := &processClient{Client: p.run.world.server.Client(byProcess), process: p, live: true}
+	live := &processClient{Client: p.run.world.server.Client(p.program.client), process: p, live: true}
 	return &httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.plan.registry}
 }
 
@@ -47,7 +47,7 @@ func (c *watchingClient) Watch(
 		events watch.Interface
 		failed error
 	)
-	server := c.process.run.world.server.Client(byProcess)
+	server := c.process.run.world.server.Client(c.process.program.client)
 	err = c.process.submit(ctx, &call{
 		site:  site{act: "live watch", kind: gvk.Kind},
 		begin: func() { events, failed = server.Watch(ctx, list, opts...) },

@@ -19,13 +19,13 @@ import (
 // start starts a process, whose caches start with the current state.
 func (r *run) start(number int, stale ...staleStart) {
 	p := &process{
-		run: r, number: number, written: map[schema.GroupVersionKind]int64{}, handedVersions: map[client.Object]string{},
-		stale: stale,
+		run: r, program: r.plan.program, number: number, written: map[schema.GroupVersionKind]int64{},
+		handedVersions: map[client.Object]string{}, stale: stale,
 	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.process = p
 	r.trace.processStarted(number)
-	base := r.world.server.Client(byProcess)
+	base := r.world.server.Client(p.program.client)
 	cached := &processClient{Client: base, process: p}
 	p.env = Env{
 		Client: cached, APIReader: &processClient{Client: base, process: p, live: true}, Scheme: r.plan.Scheme,
@@ -38,10 +38,10 @@ func (r *run) start(number int, stale ...staleStart) {
 		m.Client = p.guarded(cached, p.env.APIReader, m.cache)
 		p.env.Client = m.Client
 	}
-	for _, kind := range r.plan.read {
+	for _, kind := range p.program.read {
 		p.informer(kind)
 	}
-	if r.plan.Setup != nil {
+	if p.program.setup != nil {
 		p.manager = m
 		r.startManager(m)
 		return
@@ -52,19 +52,19 @@ func (r *run) start(number int, stale ...staleStart) {
 // startReconciler starts the reconciler of a scenario with New.
 func (r *run) startReconciler(m *processManager) {
 	p := r.process
-	if r.plan.Indexes != nil {
-		if err := r.plan.Indexes(m.cache); err != nil {
+	if p.program.indexes != nil {
+		if err := p.program.indexes(m.cache); err != nil {
 			r.violate(scenarioFailure("Indexes: " + err.Error()))
 			return
 		}
 	}
 	// Constructors may use the client.
-	mappers := make([]handler.MapFunc, len(r.plan.watches))
+	mappers := make([]handler.MapFunc, len(p.program.watches))
 	built := make(chan struct{})
 	go func() {
 		defer close(built)
-		p.reconciler = r.plan.New(p.env)
-		for i, w := range r.plan.watches {
+		p.reconciler = p.program.build(p.env)
+		for i, w := range p.program.watches {
 			if mappers[i] = w.Requests; w.NewRequests != nil {
 				mappers[i] = w.NewRequests(p.env)
 			}
@@ -83,7 +83,7 @@ func (r *run) startReconciler(m *processManager) {
 	p.watch(r.plan.primary, func(obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	})
-	for _, kind := range r.plan.owns {
+	for _, kind := range p.program.owns {
 		p.watch(kind, func(obj client.Object) []reconcile.Request {
 			if key, ok := r.plan.ownerOf(r.plan.primary, obj); ok {
 				return []reconcile.Request{{NamespacedName: key}}
@@ -91,7 +91,7 @@ func (r *run) startReconciler(m *processManager) {
 			return nil
 		})
 	}
-	for i, w := range r.plan.watches {
+	for i, w := range p.program.watches {
 		if mappers[i] == nil {
 			r.violate(scenarioFailure(fmt.Sprintf("Watches[%d].NewRequests returned nil", i)))
 			return
@@ -99,7 +99,7 @@ func (r *run) startReconciler(m *processManager) {
 		p.informer(w.kind).mappers = append(p.informer(w.kind).mappers, mappers[i])
 	}
 	for _, i := range p.informers {
-		i.filters = r.plan.filtersOf(i.kind)
+		i.filters = p.program.filtersOf(i.kind)
 		var initial []change
 		for _, obj := range i.objects {
 			initial = append(initial, change{after: obj, initial: true})

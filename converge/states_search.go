@@ -83,7 +83,7 @@ func (x *statesSearch) search() *StatesReport {
 func (x *statesSearch) learnCaches() {
 	plan, _ := x.walkPlan(walk{{}}, make([]stored, 1))
 	for _, informer := range x.run(plan).informers {
-		x.plan.read = append(x.plan.read, informer.kind)
+		x.plan.program.read = append(x.plan.program.read, informer.kind)
 	}
 }
 

@@ -62,7 +62,7 @@ func (m *processManager) GetWebhookServer() ctrlwebhook.Server {
 // startWebhooks lets the API server call the webhooks that a process has registered.
 func (r *run) startWebhooks(m *processManager) {
 	var unknown []string
-	m.process.webhooks, unknown = r.plan.webhooksOf(m.webhooks)
+	m.process.webhooks, unknown = r.plan.webhooksOf(m.process.program, m.webhooks)
 	if r.plan.recordsReference() {
 		r.plan.uncalled = unknown
 	}
@@ -111,7 +111,7 @@ func (c *scenarioCheck) webhook(field string, mutating bool, w admissionregistra
 	if hook.namespaces, err = selectorOf(w.NamespaceSelector); err != nil {
 		c.problem("%s.NamespaceSelector: %w", field, err)
 	}
-	c.webhooks = append(c.webhooks, hook)
+	c.program.webhooks = append(c.program.webhooks, hook)
 }
 
 // selectorOf returns a selector. One that is absent selects everything.
@@ -124,12 +124,12 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 
 // webhooksOf returns the webhooks of a server: those that the configurations of the scenario name and, at the paths of
 // builders, those of one kind. It also returns the paths that remain.
-func (p *plan) webhooksOf(server *webhookServer) (found []webhook, unknown []string) {
+func (p *plan) webhooksOf(program *program, server *webhookServer) (found []webhook, unknown []string) {
 	if server == nil {
 		return nil, nil
 	}
 	for _, path := range server.paths {
-		hooks := slices.DeleteFunc(slices.Clone(p.webhooks), func(h webhook) bool { return h.path != path })
+		hooks := slices.DeleteFunc(slices.Clone(program.webhooks), func(h webhook) bool { return h.path != path })
 		if len(hooks) == 0 && path != conversionPath {
 			if h, ok := p.defaultWebhook(path); ok {
 				hooks = append(hooks, h)
