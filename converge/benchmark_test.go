@@ -74,7 +74,7 @@ func BenchmarkSchedule(b *testing.B) {
 					b.Fatal(reference.violations)
 				}
 				singles := candidatesOf(reference.points)
-				defer collectLess()()
+				defer tune(t)()
 				b.ReportAllocs()
 				n, before := 0, processorTime()
 				for b.Loop() {

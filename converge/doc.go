@@ -47,7 +47,7 @@
 // The search:
 //   - converge.go has Run, the flags and the saved schedules
 //   - explore.go chooses schedules, and candidates.go lists and samples faults
-//   - gc.go lets the garbage collector run less often during a search
+//   - tune.go adapts the Go runtime to a search
 //   - execute.go executes a schedule, and reference.go has the runs without faults
 //   - shrink.go simplifies a failure
 //

@@ -37,7 +37,7 @@ type recovery struct {
 // explore searches for a schedule with a violation, and returns the first one. The order, and so the result, depends on
 // nothing but the scenario and the options, unless a budget ends the search.
 func explore(t *testing.T, p *plan, options Options) *Report {
-	defer collectLess()()
+	defer tune(t)()
 	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), lastProgress: time.Now(), seen: map[point]bool{}}
 	x.cert.Seed = options.Seed
 	report := &Report{}

@@ -20,6 +20,17 @@ type injector struct {
 	last     point
 }
 
+func newInjector(p *plan, s schedule, w *world, t *trace) injector {
+	points := 0
+	if p.reference != nil {
+		points = len(p.reference.points) * 5 / 4 // most faults add a few
+	}
+	return injector{
+		enabled: p.faults, schedule: s, world: w, trace: t, visits: make(map[site]int, points),
+		points: make([]injectionPoint, 0, points),
+	}
+}
+
 // injectionPoint is a point, and the faults that apply there.
 type injectionPoint struct {
 	point

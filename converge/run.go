@@ -76,7 +76,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	log.observe(&r.world)
 	r.verdict = verdict{plan: p, trace: &r.trace}
 	r.scheduler = newScheduler(p, &r.trace)
-	r.faults = injector{enabled: p.faults, schedule: s, world: &r.world, trace: &r.trace, visits: map[site]int{}}
+	r.faults = newInjector(p, s, &r.world, &r.trace)
 	r.oracles = newOracles(
 		evidence{verdict: &r.verdict, plan: p, world: &r.world, trace: &r.trace}, &r.scheduler, s, v.twice,
 	)

@@ -62,7 +62,7 @@ func (x *statesSearch) outOf(share float64) bool {
 
 // search runs all phases, until one of them finds a failure.
 func (x *statesSearch) search() *StatesReport {
-	defer collectLess()()
+	defer tune(x.t)()
 	report := &StatesReport{}
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learnCaches()
