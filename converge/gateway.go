@@ -253,7 +253,7 @@ func (g *gateway) answer(c *call, fault Fault) error {
 	}
 	uid := c.obj.GetUID()
 	// Both succeed although another client has written the object: the write must not remove what that client wrote.
-	annotated := fault == FaultConflict || r.process.changedVersion(c) && r.others.hasAnnotated(c)
+	annotated := fault == FaultConflict && !r.others.unmarked || r.process.changedVersion(c) && r.others.hasAnnotated(c)
 	err := g.send(c, target)
 	if err == nil && annotated {
 		r.oracles.endState.written(c, uid)

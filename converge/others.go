@@ -5,6 +5,7 @@ package converge
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,8 @@ import (
 // them, or when the controller is idle. The injector decides when.
 type otherClient struct {
 	run *run
+	// unmarked removes the annotation at once.
+	unmarked bool
 	// restartWhenIdle ends the process as soon as the controller is idle.
 	restartWhenIdle bool
 }
@@ -56,10 +59,18 @@ func (o *otherClient) annotate(c *call) error {
 	if obj == nil {
 		return errAbsent
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, touched, r.world.server.Version())
-	err := r.world.other.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
+	err := o.mark(obj, strconv.Quote(strconv.FormatInt(r.world.server.Version(), 10)))
+	if err == nil && o.unmarked {
+		err = o.mark(obj, "null")
+	}
 	r.trace.foreign("annotate", c, err)
 	return err
+}
+
+// mark sets the annotation to a JSON value.
+func (o *otherClient) mark(obj client.Object, value string) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, touched, value)
+	return o.run.world.other.Patch(o.run.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
 // hasAnnotated reports whether the other client has annotated the object of a call.

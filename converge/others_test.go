@@ -4,6 +4,8 @@ package converge
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"testing"
 
@@ -14,11 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client.
-// A copy without those of the users is still wrong.
+// TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client,
+// or a hash of them. A copy without those of the users is still wrong.
 func TestAnnotationsArePassedOn(t *testing.T) {
-	for name, forget := range map[string]bool{"all": false, "none after a conflict": true} {
+	hashed := func(annotations map[string]string) map[string]string {
+		hash := fnv.New32a()
+		_, _ = fmt.Fprint(hash, annotations)
+		return map[string]string{"example.com/hash": fmt.Sprint(hash.Sum32())}
+	}
+	for name, c := range map[string]struct {
+		forget bool
+		pass   func(map[string]string) map[string]string
+	}{
+		"all": {}, "none after a conflict": {forget: true},
+		"a hash": {pass: hashed}, "a hash of none after a conflict": {forget: true, pass: hashed},
+	} {
 		t.Run(name, func(t *testing.T) {
+			forget := c.forget
 			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 				if !secret.DeletionTimestamp.IsZero() {
 					controllerutil.RemoveFinalizer(secret, "example.com/f")
@@ -32,7 +46,9 @@ func TestAnnotationsArePassedOn(t *testing.T) {
 					annotations = nil
 				}
 				template := &corev1.PodTemplate{ObjectMeta: *configMapOf(secret, true).ObjectMeta.DeepCopy()}
-				template.Template.Annotations = annotations
+				if template.Template.Annotations = annotations; c.pass != nil {
+					template.Template.Annotations = c.pass(annotations)
+				}
 				template.Template.Labels = map[string]string{"app": secret.Name}
 				template.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 				return reconcile.Result{}, client.IgnoreAlreadyExists(e.Client.Create(ctx, template))

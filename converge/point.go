@@ -90,6 +90,11 @@ func (s schedule) at(p point) Fault {
 	return ""
 }
 
+// has reports whether a fault is in the schedule.
+func (s schedule) has(fault Fault) bool {
+	return slices.ContainsFunc(s, func(d deviation) bool { return d.fault == fault })
+}
+
 func (s schedule) with(d deviation) schedule { return append(slices.Clip(s), d) }
 
 const scheduleVersion = "v1"

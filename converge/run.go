@@ -62,6 +62,8 @@ type variation struct {
 	slow, reverse bool
 	// lateGarbage delays the garbage collector until everything else is idle.
 	lateGarbage bool
+	// unmarked removes the annotation of the other client at once, so that a conflict leaves nothing but another version.
+	unmarked bool
 }
 
 // newRun starts a run: the API server has the given objects, and the process has started.
@@ -80,7 +82,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r.oracles = newOracles(
 		evidence{verdict: &r.verdict, plan: p, world: &r.world, trace: &r.trace}, &r.scheduler, s, v.twice,
 	)
-	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r}
+	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r, unmarked: v.unmarked}
 	r.users = users{run: r, skip: v.skip, unsettled: map[types.NamespacedName]int{}}
 	r.actors = actors{run: r, slow: v.slow, reverse: v.reverse, lateGarbage: v.lateGarbage}
 	for _, actor := range p.actors {
