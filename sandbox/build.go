@@ -130,10 +130,7 @@ func (b *builder) compile(ctx context.Context, goPath, work string, display *pro
 	}
 	state.begin(len(strings.Fields(stale)))
 	built := filepath.Join(work, filepath.Base(b.target))
-	// Version control information is disabled: git may be missing, or reject a directory of another user.
-	if _, err := command.run(
-		ctx, "build", "-mod=readonly", "-buildvcs=false", "-v", "-o", built, controlPlaneMain,
-	); err != nil {
+	if _, err := command.run(ctx, "build", "-mod=readonly", "-v", "-o", built, controlPlaneMain); err != nil {
 		return "", err
 	}
 	return built, nil

@@ -78,6 +78,19 @@ func useModuleProxy(t *testing.T, version, root string) {
 	t.Setenv("GOFLAGS", "-mod=mod -modcacherw")
 }
 
+func TestBuildFlags(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                           "-buildvcs=false",
+		"-cover -race -mod=vendor":   "-buildvcs=false",
+		"--p=2 -gcflags=-N":          "-buildvcs=false --p=2",
+		"-modcacherw  -tags=e2e -p4": "-buildvcs=false -modcacherw",
+	} {
+		if got := buildFlags(flags); got != want {
+			t.Errorf("GOFLAGS=%q becomes %q, want %q", flags, got, want)
+		}
+	}
+}
+
 func TestBuildFromCheckoutOnce(t *testing.T) {
 	cache := emptyCache(t)
 	t.Chdir(filepath.Join(checkout(t), "sandbox"))

@@ -41,7 +41,9 @@ func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = g.dir, &stdout, stderr
 	// The binary runs on this platform, whatever the surrounding build targets. A workspace around a checkout would select
 	// other versions than the module does.
-	cmd.Env = append(os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off")
+	cmd.Env = append(
+		os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off", "GOFLAGS="+buildFlags(os.Getenv("GOFLAGS")),
+	)
 	// An interrupted go command cleans up, a killed one does not. If interrupts are not supported, this fails and exec
 	// kills the process.
 	cmd.Cancel = func() error {
@@ -60,6 +62,20 @@ func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("go %s: %w%s", args[0], err, &output)
 	}
 	return stdout.String(), nil
+}
+
+// buildFlags returns the value of GOFLAGS for the build. Of the user's flags only those remain that do not change the
+// binary: it serves all programs of the user, and a build with -race or -gcflags would compile everything again. The
+// result is never empty, so that it also overrides what "go env -w" has stored.
+func buildFlags(flags string) string {
+	kept := []string{"-buildvcs=false"} // git may be missing, or reject a directory of another user
+	for _, flag := range strings.Fields(flags) {
+		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if name == "modcacherw" || name == "p" {
+			kept = append(kept, flag)
+		}
+	}
+	return strings.Join(kept, " ")
 }
 
 // downloading returns the module in a line that reports a download.

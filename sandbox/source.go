@@ -41,9 +41,13 @@ func (s source) String() string {
 }
 
 // key returns the name of the binary's directory in the cache. For a checkout it changes with the files and with the Go
-// version, so that every change is built and an unchanged checkout is not.
+// version, so that every change is built and an unchanged checkout is not. It also depends on whether the user has
+// disabled cgo.
 func (s source) key() (string, error) {
 	platform := runtime.GOOS + "-" + runtime.GOARCH
+	if os.Getenv("CGO_ENABLED") == "0" {
+		platform += "-nocgo"
+	}
 	if s.tree == "" {
 		return s.version + "-" + platform, nil
 	}
