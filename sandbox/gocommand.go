@@ -42,7 +42,8 @@ func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 	// The binary runs on this platform, whatever the surrounding build targets. A workspace around a checkout would select
 	// other versions than the module does.
 	cmd.Env = append(
-		os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off", "GOFLAGS="+buildFlags(os.Getenv("GOFLAGS")),
+		os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off",
+		"GOFLAGS="+buildFlags(os.Getenv("GOFLAGS")),
 	)
 	// An interrupted go command cleans up, a killed one does not. If interrupts are not supported, this fails and exec
 	// kills the process.

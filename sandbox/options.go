@@ -43,6 +43,9 @@ type Options struct {
 	// ("garbage-collector-controller"); []string{"none"} runs none. Default: all controllers of the control plane.
 	Controllers []string
 
+	// Port is the port of the API server on 127.0.0.1. Default: 0, a free port.
+	Port int
+
 	// DisablePods leaves pods unscheduled and not running. Default: false; a runner without nodes moves pods to Running
 	// and later phases.
 	DisablePods bool
@@ -87,6 +90,9 @@ func (o *Options) validate() error {
 	}
 	if o.Controllers != nil && len(o.Controllers) == 0 {
 		problems = append(problems, "Controllers: empty but not nil; use []string{\"none\"} to run no controllers")
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		problems = append(problems, fmt.Sprintf("Port: must be between 0 and 65535, got %d", o.Port))
 	}
 	if o.Verbosity < 0 {
 		problems = append(problems, fmt.Sprintf("Verbosity: must not be negative, got %d", o.Verbosity))

@@ -21,12 +21,13 @@ func TestOptionsValidate(t *testing.T) {
 		"every mistake is reported": {
 			Options{
 				Binary: "b", Kubeconfig: "k", Controllers: []string{"a", "", "none", "b,c"},
-				Verbosity: -1, StartTimeout: -time.Second,
+				Port: 70000, Verbosity: -1, StartTimeout: -time.Second,
 			},
 			`sandbox: invalid options: Binary and Kubeconfig: at most one may be set
 Controllers[1]: "" is not the name of a controller
 Controllers[2]: "none" must be the only name
 Controllers[3]: "b,c" is not the name of a controller
+Port: must be between 0 and 65535, got 70000
 Verbosity: must not be negative, got -1
 StartTimeout: must not be negative, got -1s`,
 		},

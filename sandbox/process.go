@@ -120,6 +120,9 @@ func arguments(o *Options) []string {
 	if o.Controllers != nil {
 		args = append(args, "--controllers", strings.Join(o.Controllers, ","))
 	}
+	if o.Port != 0 {
+		args = append(args, "--port", strconv.Itoa(o.Port))
+	}
 	if o.DisablePods {
 		args = append(args, "--pods=false")
 	}

@@ -4,11 +4,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"trueup.dev/cmd/trueup/internal/screen"
 	"trueup.dev/internal/manifests"
@@ -33,18 +40,44 @@ runs until it is interrupted. Then it removes everything.`
 	)
 	c.flags.StringVar(
 		&o.kubeconfig, "kubeconfig", "",
-		"also write the kubeconfig to this `file`, which must not exist; it is removed at exit",
+		"also write the kubeconfig to this `file`; it is removed at exit, and that of another program is never overwritten",
+	)
+	c.flags.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: a free port)")
+	c.flags.StringSliceVar(
+		&o.controllers, "controllers", nil,
+		"`names` of the controllers to run, as in kube-controller-manager, or \"none\" (default: all that need no machines)",
+	)
+	c.flags.BoolVar(&o.pods, "pods", true, "run pods on a simulated node")
+	c.flags.StringVarP(
+		&o.output, "output", "o", outputText, "output `format` when it is up: \"text\", or \"json\" for a single line",
 	)
 	c.flags.CountVarP(&o.verbosity, "verbose", "v", "print the logs of the control plane; -vv prints more")
 	c.run = func(ctx context.Context, stdout, stderr io.Writer) error { return up(ctx, o, stdout, stderr) }
 	return c
 }
 
+// The values of --output.
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
 type upOptions struct {
-	files      []string
-	dir        string
-	kubeconfig string
-	verbosity  int
+	files       []string
+	dir         string
+	kubeconfig  string
+	port        int
+	controllers []string
+	pods        bool
+	output      string
+	verbosity   int
+}
+
+// upLine is printed with --output json. Programs parse it: names do not change.
+type upLine struct {
+	URL        string `json:"url"`
+	Kubeconfig string `json:"kubeconfig"`
+	Dir        string `json:"dir"`
 }
 
 func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) {
@@ -54,11 +87,22 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 			sandbox.KubeconfigVariable,
 		)
 	}
+	if o.output != outputText && o.output != outputJSON {
+		return fmt.Errorf("--output: %q must be %q or %q", o.output, outputText, outputJSON)
+	}
+	if o.kubeconfig != "" {
+		if err := checkTarget(o.kubeconfig); err != nil {
+			return fmt.Errorf("--kubeconfig: %w", err)
+		}
+	}
 	documents, err := manifests.Load(o.files, manifests.Rules{})
 	if err != nil {
 		return err
 	}
-	sb, err := sandbox.Start(ctx, sandbox.Options{Dir: o.dir, Verbosity: o.verbosity, Progress: stderr, LogOutput: stderr})
+	sb, err := sandbox.Start(ctx, sandbox.Options{
+		Dir: o.dir, Port: o.port, Controllers: o.controllers, DisablePods: !o.pods, Verbosity: o.verbosity, Progress: stderr,
+		LogOutput: stderr,
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -81,16 +125,27 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 		defer os.Remove(o.kubeconfig)
 		kubeconfig = o.kubeconfig
 	}
+	if o.output == outputJSON {
+		line := upLine{URL: sb.RESTConfig().Host, Kubeconfig: kubeconfig, Dir: sb.Dir()}
+		if err := json.NewEncoder(stdout).Encode(line); err != nil {
+			return err
+		}
+		return untilEnd(ctx, sb)
+	}
 	s := screen.New(stdout)
 	for _, document := range documents {
 		s.Print("applied " + document.Title() + "\n")
 	}
 	s.Print(fmt.Sprintf(
 		"Kubernetes is up at %s\n\n  %s\n  %s\n\nCtrl-C stops it%s.\n", sb.RESTConfig().Host,
-		s.Paint(screen.Bold, "export KUBECONFIG="+kubeconfig), s.Paint(screen.Bold, "kubectl get namespaces"),
+		s.Paint(screen.Bold, "export KUBECONFIG="+screen.Quote(kubeconfig)), s.Paint(screen.Bold, "kubectl get namespaces"),
 		afterwards(o.dir),
 	))
+	return untilEnd(ctx, sb)
+}
 
+// untilEnd waits until the user or the control plane ends.
+func untilEnd(ctx context.Context, sb *sandbox.Sandbox) error {
 	select {
 	case <-ctx.Done():
 		return nil // up ends by being interrupted
@@ -106,10 +161,45 @@ func afterwards(dir string) string {
 	return "; " + dir + " keeps the data"
 }
 
+// checkTarget returns an error if a file exists, unless it is the kubeconfig of a control plane that has ended without
+// removing it, because it was killed.
+func checkTarget(file string) error {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if abandoned, err := clientcmd.LoadFromFile(file); err == nil && abandoned.CurrentContext == "trueup-controlplane" {
+		config, err := clientcmd.NewDefaultClientConfig(*abandoned, nil).ClientConfig()
+		if err == nil && !answers(config.Host) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s already exists", file)
+}
+
+// answers reports whether a server listens at a URL.
+func answers(address string) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return true
+	}
+	connection, err := net.DialTimeout("tcp", parsed.Host, time.Second)
+	if err != nil {
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	_ = connection.Close()
+	return true
+}
+
 // copyNew copies a kubeconfig to a file that does not exist. It never overwrites a kubeconfig of the user.
 func copyNew(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
+		return err
+	}
+	if err := checkTarget(to); err != nil {
+		return err
+	}
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -83,6 +85,56 @@ func TestUp_doesNotOverwriteKubeconfig(t *testing.T) {
 		t.Errorf("the file now contains %q (error %v)", content, err)
 	}
 	c.leavesNothing(nil, "")
+}
+
+const abandoned = `apiVersion: v1
+kind: Config
+current-context: trueup-controlplane
+contexts:
+- {name: trueup-controlplane, context: {cluster: trueup-controlplane, user: trueup-controlplane}}
+clusters:
+- {name: trueup-controlplane, cluster: {server: "https://127.0.0.1:1"}}
+users:
+- {name: trueup-controlplane, user: {token: x}}
+`
+
+// TestUp_forPrograms starts with a file that a killed program has left, in a directory with a blank.
+func TestUp_forPrograms(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "my cluster")
+	left := write(t, "kubeconfig", abandoned)
+	c := start(t, "up", "--kubeconfig", left, "--dir", dir, "--controllers", "none", "--pods=false", "-o", "json")
+	var line upLine
+	if err := json.Unmarshal([]byte(c.sees(`"url":`)), &line); err != nil {
+		t.Fatal(err)
+	}
+	if want := (upLine{URL: line.URL, Kubeconfig: left, Dir: dir}); line != want || line.URL == "" {
+		t.Errorf("got %+v, want %+v", line, want)
+	}
+	// Without controllers no namespace gets its service account.
+	account := client.ObjectKey{Namespace: "default", Name: "default"}
+	err := connect(t, left).Get(t.Context(), account, &corev1.ServiceAccount{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("reading a service account without controllers: %v, want that it does not exist", err)
+	}
+	c.signal(syscall.SIGINT)
+	if code := c.ends(); code != 0 {
+		t.Errorf("exit code %d, want 0\n%s", code, c.output())
+	}
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("the kubeconfig still exists or cannot be read: %v", err)
+	}
+}
+
+func TestUp_quotes(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "my cluster")
+	c := start(t, "up", "--dir", dir, "--controllers", "none")
+	if _, got, _ := strings.Cut(c.sees("export KUBECONFIG="), "="); got != "'"+filepath.Join(dir, "kubeconfig")+"'" {
+		t.Errorf("KUBECONFIG=%s, want it in quotes", got)
+	}
+	c.signal(syscall.SIGINT)
+	c.ends()
 }
 
 func TestUp_detectsTheEndOfTheControlPlane(t *testing.T) {

@@ -81,7 +81,7 @@ func (d *demo) invite(kubeconfig string) {
 		everywhere, there = " -A", " -n "+namespace
 	}
 	for _, command := range []string{
-		"export KUBECONFIG=" + kubeconfig,
+		"export KUBECONFIG=" + screen.Quote(kubeconfig),
 		"kubectl get websites,deployments,pods,services,configmaps" + everywhere,
 		"kubectl edit website " + d.sites[0].Name + there,
 	} {

@@ -102,3 +102,14 @@ func (s *Screen) line(mark, text string) {
 	elapsed := fmt.Sprintf("%7.2fs", s.now().Sub(s.start).Seconds())
 	fmt.Fprintf(s.out, "%s %s %s\n", s.Paint(Faint, elapsed), mark, text)
 }
+
+// Quote quotes a text for a POSIX shell if it must be.
+func Quote(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r)
+	}
+	if text != "" && strings.TrimFunc(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

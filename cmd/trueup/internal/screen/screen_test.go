@@ -59,3 +59,17 @@ closed
 		})
 	}
 }
+
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"/tmp/trueup-1/kubeconfig": "/tmp/trueup-1/kubeconfig",
+		"":                         "''",
+		"/home/a b/c":              "'/home/a b/c'",
+		"it's":                     `'it'\''s'`,
+		"$HOME":                    "'$HOME'",
+	} {
+		if got := Quote(text); got != want {
+			t.Errorf("Quote(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
