@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -131,7 +132,7 @@ func (m *measurement) progress(part string) {
 }
 
 func (m *measurement) bugs(t *testing.T) {
-	entries := m.entries(true)
+	entries := slices.DeleteFunc(m.entries(true), func(e corpus.Entry) bool { return e.Faults < 2 })
 	m.each(t, len(entries), func(i int) string { return entries[i].Name }, func(t *testing.T, i int) {
 		found, err := measure.Searches(t, entries[i])
 		if err != nil {
@@ -185,12 +186,19 @@ func (m *measurement) costs(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	large, err := measure.LargeRun(t)
+	if err != nil {
+		t.Error(err)
+	}
+	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines, r.Large = speed, lines, large })
 	// Sequentially, as in a run of a single test.
-	usual := map[string]float64{}
 	for _, e := range m.entries(false) {
-		if usual[e.Name], err = measure.Usual(t, e); err != nil {
+		buggy, correct, err := measure.Defaults(t, e)
+		if err != nil {
 			t.Error(err)
 		}
+		m.report.Add(func(r *measure.Report) {
+			r.Searches, r.Usual = append(r.Searches, buggy...), append(r.Usual, correct...)
+		})
 	}
-	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines, r.Usual = speed, lines, usual })
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 
 // Default returns the default options of a run.
 func Default() converge.Options {
-	return converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000, Requests: 20_000}
+	return converge.Options{Seed: 1, SingleRequests: 500_000, Recoveries: 1000, Pairs: 1000, Requests: 20_000}
 }
 
 // minute returns options that search for bugs of several faults for 60 seconds.
@@ -49,40 +50,94 @@ func MutantOf(t *testing.T, m mutation.Mutant) (mutation.Result, error) {
 	return result, err
 }
 
-// Searches searches for the bug of an entry: once, or with three seeds if it needs two faults.
-func Searches(t *testing.T, e corpus.Entry) ([]Search, error) {
-	options := []converge.Options{Default()}
-	if e.Faults > 1 {
-		options = []converge.Options{minute(1), minute(2), minute(3)}
+// The ways in which reconcilers are called.
+const (
+	direct     = "direct"
+	controller = "controller"
+)
+
+// styles returns the scenario of an entry, by the way in which the reconciler is called.
+func styles(scenario func() converge.Scenario) map[string]converge.Scenario {
+	found := map[string]converge.Scenario{controller: ByController(scenario())}
+	if s := scenario(); s.Setup == nil {
+		found[direct] = s
 	}
+	return found
+}
+
+// Defaults performs the default runs of an entry: called directly, and by a controller. The first result has those with
+// the bug, if the entry has one, and the second those without it. It must not run in parallel.
+func Defaults(t *testing.T, e corpus.Entry) (buggy, correct []Search, err error) {
+	for _, style := range []string{direct, controller} {
+		if e.Buggy != nil {
+			if s, ok := styles(e.Buggy)[style]; ok {
+				found, err := search(t, s, Default())
+				if err != nil {
+					return nil, nil, fmt.Errorf("%s: %w", e.Name, err)
+				}
+				found.Entry, found.Style, found.Faults = e.Name, style, e.Faults
+				buggy = append(buggy, found)
+			}
+		}
+		if s, ok := styles(e.Correct)[style]; ok {
+			found, err := search(t, s, Default())
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", e.Name, err)
+			}
+			found.Entry, found.Style = e.Name, style
+			correct = append(correct, found)
+		}
+	}
+	return buggy, correct, nil
+}
+
+// LargeRun performs the default run of a scenario with more than 300 injection points, by a controller.
+func LargeRun(t *testing.T) (Search, error) {
+	found, err := search(t, ByController(corpus.Large(12)), Default())
+	found.Entry, found.Style = "large", controller
+	return found, err
+}
+
+// Searches searches for the bug of an entry for a minute, with each of three seeds.
+func Searches(t *testing.T, e corpus.Entry) ([]Search, error) {
 	var found []Search
-	for _, o := range options {
-		report, err := converge.Check(t, e.Buggy(), o)
+	for seed := range uint64(3) {
+		s, err := search(t, e.Buggy(), minute(seed+1))
 		if err != nil {
 			return found, fmt.Errorf("%s: %w", e.Name, err)
 		}
-		s := Search{
-			Entry: e.Name, Faults: e.Faults, Seed: o.Seed, Schedules: report.Certificate.Schedules,
-			Seconds: report.Certificate.Elapsed.Seconds(),
-		}
-		if f := report.Failure; f != nil {
-			s.Found, s.Oracle, s.Shrunk, s.Lines = true, string(f.Violation.Oracle), len(f.Faults), timelineLines(f.Timeline())
-		}
+		s.Entry, s.Style, s.Faults = e.Name, direct, e.Faults
 		found = append(found, s)
 	}
 	return found, nil
 }
 
-// Usual measures the duration in seconds of the default run of the correct reconciler of an entry.
-func Usual(t *testing.T, e corpus.Entry) (float64, error) {
-	report, err := converge.Check(t, e.Correct(), Default())
+// search searches for a failure.
+func search(t *testing.T, scenario converge.Scenario, o converge.Options) (Search, error) {
+	before := processorTime()
+	report, err := converge.Check(t, scenario, o)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", e.Name, err)
+		return Search{}, err
 	}
-	if report.Failure != nil {
-		return 0, fmt.Errorf("%s: %s", e.Name, report.Failure)
+	done := report.Certificate
+	s := Search{
+		Seed: o.Seed, Budget: o.Budget.Seconds(), Points: done.Points, Singles: done.Singles, Left: done.SinglesLeft,
+		Schedules: done.Schedules, Seconds: done.Elapsed.Seconds(), Processor: (processorTime() - before).Seconds(),
 	}
-	return report.Certificate.Elapsed.Seconds(), nil
+	if f := report.Failure; f != nil {
+		s.Found, s.Oracle, s.Shrunk, s.Lines = true, string(f.Violation.Oracle), len(f.Faults), timelineLines(f.Timeline())
+		s.Failure = f.Violation.String() + " " + f.Replay
+	}
+	return s, nil
+}
+
+// processorTime is the processor time of this process so far.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // ControlOf searches for a failure of the correct reconciler of an entry.
