@@ -5,8 +5,10 @@ package measure
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -23,8 +25,10 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Go      string    `json:"go"`
 	CPUs    int       `json:"cpus"`
-	// Complete reports whether all measurements were made and none was interrupted.
-	Complete bool `json:"complete"`
+	// Complete reports whether there are measurements of all parts. Judge sets it.
+	Complete bool `json:"-"`
+	// Interrupted is set if a measurement was interrupted.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Entries is the number of entries, and Buggy the number of them that have a bug.
 	Entries int `json:"entries"`
 	Buggy   int `json:"buggy"`
@@ -104,6 +108,41 @@ func New(entries, buggy int) *Report {
 	}
 }
 
+// Continue returns a report with the measurements of an earlier one, but for some parts, which are measured again:
+// costs, bugs, alarms and mutants.
+func Continue(file, parts string, entries, buggy int) (*Report, error) {
+	r := New(entries, buggy)
+	old, err := Read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Interrupted = old.Interrupted
+	if !strings.Contains(parts, "costs") {
+		r.Usual, r.Large, r.Speed, r.Lines = old.Usual, old.Large, old.Speed, old.Lines
+	}
+	for _, s := range old.Searches {
+		if part := map[bool]string{true: "costs", false: "bugs"}[s.Budget == 0]; !strings.Contains(parts, part) {
+			r.Searches = append(r.Searches, s)
+		}
+	}
+	if !strings.Contains(parts, "alarms") {
+		r.Controls = old.Controls
+	}
+	if !strings.Contains(parts, "mutants") {
+		r.Killed, r.Survivors = old.Killed, old.Survivors
+	}
+	return r, nil
+}
+
+// hasAll reports whether the report has measurements of each part.
+func (r *Report) hasAll() bool {
+	long := slices.ContainsFunc(r.Searches, func(s Search) bool { return s.Budget > 0 })
+	return !r.Interrupted && long && len(r.Usual) > 0 && len(r.Controls) == r.Entries && r.Killed > 0
+}
+
 // Add calls a function that changes the report.
 func (r *Report) Add(change func(*Report)) {
 	r.mu.Lock()
@@ -115,6 +154,7 @@ func (r *Report) Add(change func(*Report)) {
 func (r *Report) Judge() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.Complete = r.hasAll()
 	slices.SortStableFunc(r.Searches, func(a, b Search) int {
 		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Budget, b.Budget), cmp.Compare(b.Style, a.Style),
 			cmp.Compare(a.Seed, b.Seed))
