@@ -80,7 +80,7 @@ func (a *actors) queue(actor *actorState, key types.NamespacedName) {
 		return
 	}
 	r, name := a.run, actor.kind.Kind+" "+nameOf(key)
-	switch r.faults.at(site{"act " + actor.Name, actor.kind.Kind, r.world.generated.key(key)}, actorFaults) {
+	switch r.faults.at(site{act: "act " + actor.Name, kind: actor.kind.Kind, key: r.world.generated.key(key)}, actorFaults) {
 	case FaultLate:
 		actor.deferred = append(actor.deferred, key)
 		r.trace.fault(actor.Name, "delays "+name, FaultLate)
@@ -130,7 +130,7 @@ func (a *actors) actDeferred() bool {
 		}
 		if len(actor.deferred) > 0 {
 			key := actor.deferred[at]
-			a.run.oracles.status.recovering(actor.kind, key, a.run.process)
+			a.run.oracles.status.recovering(actor.kind, key, a.run.processes)
 			actor.deferred = slices.Delete(actor.deferred, at, at+1)
 			a.act(actor, key)
 			return true
@@ -196,7 +196,7 @@ func (a *actors) collect(deferred bool) bool {
 // delaysGarbage reports whether an action of the garbage collector is delayed.
 func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
 	r := a.run
-	at := site{"collect", garbage.Kind.Kind, r.world.generated.key(garbage.Key)}
+	at := site{act: "collect", kind: garbage.Kind.Kind, key: r.world.generated.key(garbage.Key)}
 	if r.faults.at(at, setOf(FaultLate)) == FaultLate {
 		r.trace.fault("gc", "delays "+name, FaultLate)
 		return true

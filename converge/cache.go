@@ -239,14 +239,15 @@ func (r *registration) tell(i *informer, c change) {
 
 // syncNewHandlers calls new handlers with the existing objects, and reports whether there were any.
 func (r *run) syncNewHandlers() bool {
-	for _, i := range r.process.informers {
-		if len(i.joining) == 0 || r.process.delivering {
+	for i := range r.processes.informers() {
+		p := i.process
+		if len(i.joining) == 0 || p.delivering {
 			continue
 		}
 		joining := i.joining
 		i.joining = nil
 		objects := slices.Clone(i.objects)
-		r.process.inDelivery(func() {
+		p.inDelivery(func() {
 			for _, handler := range joining {
 				for _, obj := range objects {
 					handler.tell(i, change{after: obj, initial: true})

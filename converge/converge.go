@@ -177,7 +177,7 @@ func (p *plan) leftOut() []string {
 	for _, e := range p.except {
 		lines = append(lines, e.String())
 	}
-	for _, path := range p.uncalled {
+	for _, path := range p.uncalled() {
 		lines = append(lines, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
 	}
 	if p.reference != nil {

@@ -61,7 +61,8 @@
 //   - webhooks.go calls webhooks for all writes
 //
 // The process that is tested:
-//   - program.go has what it runs, start.go and stale_start.go start it, with manager.go
+//   - program.go has what it runs, start.go and stale_start.go start it, with manager.go, and processes.go has the
+//     processes of all programs
 //   - queue.go and controller_queue.go have its requests
 //   - process.go has its pending calls, which pass from client.go, or from rest.go if they are HTTP requests, to
 //     gateway.go, which injects faults and sends them

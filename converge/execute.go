@@ -29,8 +29,8 @@ type outcome struct {
 	readies    []readiness
 	noOps      int
 	requests   int
-	// informers are those of the last process.
-	informers []*informer
+	// processes are the last ones of each program.
+	processes processes
 }
 
 // violation returns the first violation, if there is one.
@@ -77,7 +77,9 @@ var warnStuck = func(test string) {
 // end ends the process, and so all that it has started.
 func (r *run) end() {
 	r.world.over, r.world.ended = true, r.world.now()
-	r.process.die()
+	for _, p := range r.processes {
+		p.die()
+	}
 	// A goroutine that waits for an event that will happen is not a leak.
 	time.Sleep(leakTime)
 	synctest.Wait()
@@ -92,7 +94,7 @@ func (r *run) outcome() outcome {
 		settled: r.trace.settled, settledAt: r.trace.settledAt, settledErrs: r.trace.settledErrs,
 		skipped: r.users.skipped, reconciles: r.trace.reconciles,
 		ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
-		requests: r.trace.requests, informers: r.process.informers,
+		requests: r.trace.requests, processes: r.processes,
 	}
 }
 

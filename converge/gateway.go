@@ -27,8 +27,8 @@ type gateway struct {
 // inFlightWrite is a write of a process that has ended.
 type inFlightWrite struct {
 	do func()
-	// after is the number of the process that has sent it.
-	after int
+	// sender has sent it.
+	sender *process
 }
 
 // The faults that apply at requests.
@@ -51,10 +51,10 @@ const unknownVersion = -1
 // writeTime is how long a write takes.
 const writeTime = time.Millisecond
 
-// serveNext answers a call, and reports whether one was waiting.
-func (g *gateway) serveNext() bool {
+// serveNext answers a call of one of some processes, and reports whether one was waiting.
+func (g *gateway) serveNext(of processes) bool {
 	r := g.run
-	c := r.process.next()
+	c := of.nextCall()
 	if c == nil {
 		return false
 	}
@@ -70,16 +70,16 @@ func (g *gateway) serveNext() bool {
 	}
 	points := len(r.faults.points)
 	if fault != "" && errorFaults.has(fault) {
-		if a := r.process.activity(c.who); a != nil {
+		if a := c.process.activity(c.who); a != nil {
 			a.failed = append(a.failed, fault)
 		}
 	}
 	if c.cached {
-		r.watches.catchUp(r.process.informer(c.gvk))
+		r.watches.catchUp(c.process.informer(c.gvk))
 	}
 	before := r.world.version()
 	err := g.perform(c, fault)
-	r.trace.call(c, fault, err, r.process.existing(c.gvk), r.world.version() != before)
+	r.trace.call(c, fault, err, c.process.existing(c.gvk), r.world.version() != before)
 	if points > earlier {
 		p := &r.faults.points[points-1]
 		if p.after = r.world.version(); c.outside && c.effect && p.after == before {
@@ -90,7 +90,7 @@ func (g *gateway) serveNext() bool {
 		r.trace.noOp(c)
 	}
 	if c.cached {
-		r.watches.wasRead(c.gvk)
+		r.watches.wasRead(c)
 	}
 	r.watches.forward()
 	c.served <- err
@@ -104,15 +104,16 @@ func (g *gateway) fault(c *call) Fault {
 	}
 	r := g.run
 	at := c.site
+	at.program = c.process.program.name
 	at.kind, at.key = r.world.generated.replace(at.kind), r.world.generated.key(at.key)
-	faults, rival := g.faultsOf(c), r.process.rival(c)
+	faults, rival := g.faultsOf(c), r.processes.rival(c)
 	if rival != "" {
 		faults |= setOf(FaultOvertaken)
 	}
 	fault := r.faults.at(at, faults)
 	if fault == FaultOvertaken {
 		r.trace.fault(c.who, "is overtaken by "+rival, FaultOvertaken)
-		r.process.overtake(c, rival)
+		c.overtake(rival)
 	}
 	return fault
 }
@@ -187,9 +188,9 @@ func (g *gateway) perform(c *call, fault Fault) error {
 	err := g.answer(c, fault)
 	g.serving = nil
 	if err == nil && c.into != nil {
-		r.process.handedVersions[c.into] = c.into.GetResourceVersion()
+		c.process.handedVersions[c.into] = c.into.GetResourceVersion()
 	}
-	if a := r.process.activity(c.who); a != nil && err != nil && isTemporary(err) {
+	if a := c.process.activity(c.who); a != nil && err != nil && isTemporary(err) {
 		a.refused = true
 	}
 	return err
@@ -215,20 +216,20 @@ func (g *gateway) answer(c *call, fault Fault) error {
 	}
 	switch fault {
 	case FaultCrashBefore:
-		r.crash()
+		c.process.die()
 		return nil
 	case FaultCrashAfter:
 		_ = c.do(target)
-		r.crash()
+		c.process.die()
 		return nil
 	case FaultHandOver:
-		g.inFlight = append(g.inFlight, inFlightWrite{after: r.process.number, do: func() {
+		g.inFlight = append(g.inFlight, inFlightWrite{sender: c.process, do: func() {
 			r.world.lateWrite = true
 			defer func() { r.world.lateWrite = false }()
 			r.trace.late(c, c.do(target))
 			r.watches.forward()
 		}})
-		r.crash()
+		c.process.die()
 		return nil
 	case FaultTimeoutApplied:
 		if err := g.send(c, target); err != nil && !c.outside {
@@ -247,13 +248,13 @@ func (g *gateway) answer(c *call, fault Fault) error {
 	default:
 		r.others.interfere(c, fault)
 	}
-	r.oracles.advice.writing(c, r.process.existing(c.gvk))
+	r.oracles.advice.writing(c, c.process.existing(c.gvk))
 	if c.obj == nil {
 		return g.send(c, target)
 	}
 	uid := c.obj.GetUID()
 	// Both succeed although another client has written the object: the write must not remove what that client wrote.
-	annotated := fault == FaultConflict && !r.others.unmarked || r.process.changedVersion(c) && r.others.hasAnnotated(c)
+	annotated := fault == FaultConflict && !r.others.unmarked || c.process.changedVersion(c) && r.others.hasAnnotated(c)
 	err := g.send(c, target)
 	if err == nil && annotated {
 		r.oracles.endState.written(c, uid)
@@ -269,9 +270,9 @@ func (g *gateway) send(c *call, target client.Object) error {
 	if err != nil || c.obj == nil {
 		return err
 	}
-	r.process.handedVersions[target] = target.GetResourceVersion()
+	c.process.handedVersions[target] = target.GetResourceVersion()
 	if now := r.world.server.Version(); now != before {
-		r.process.written[c.gvk] = now
+		c.process.written[c.gvk] = now
 	}
 	return nil
 }
@@ -292,7 +293,7 @@ func (g *gateway) cloudChanged(verb, key string, existed bool) {
 	r := g.run
 	var primary client.Object
 	if g.serving != nil {
-		if a := r.process.activity(g.serving.who); a != nil {
+		if a := g.serving.process.activity(g.serving.who); a != nil {
 			primary = r.world.livePrimary(a.NamespacedName)
 		}
 	}
@@ -301,12 +302,12 @@ func (g *gateway) cloudChanged(verb, key string, existed bool) {
 	r.oracles.cloudChanged(verb, key, existed, r.faults.onlyRepeats(), primary)
 }
 
-// land lets the in-flight writes of earlier processes take effect, and reports whether there were any.
-func (g *gateway) land() bool {
+// land lets the in-flight writes of earlier processes of some programs take effect, and reports whether there were any.
+func (g *gateway) land(of processes) bool {
 	inFlight := g.inFlight
 	g.inFlight = nil
 	for _, write := range inFlight {
-		if write.after < g.run.process.number {
+		if of.follow(write.sender) {
 			write.do()
 		} else {
 			g.inFlight = append(g.inFlight, write)

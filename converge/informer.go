@@ -20,7 +20,8 @@ import (
 
 // informer is the cache of a kind, with the watch that fills it.
 type informer struct {
-	kind schema.GroupVersionKind
+	process *process
+	kind    schema.GroupVersionKind
 	// objects are sorted by namespace and name.
 	objects []client.Object
 	// position is the version of the cache: that of its first list, or of its last event.

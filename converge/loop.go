@@ -14,20 +14,20 @@ import (
 func (r *run) work(until time.Time) {
 	for !r.failed() {
 		synctest.Wait()
-		if r.process.dead.Load() {
-			r.restart()
+		if dead := r.processes.dead(); dead != nil {
+			r.restart(dead)
 			continue
 		}
-		r.process.queue.turn.Add(1)
-		r.oracles.quiescence.turn(r.process)
-		if r.process.endDelivery() || r.finishReconciles() || r.syncNewHandlers() || r.watches.deliverNext() {
+		r.processes.nextTurn()
+		r.oracles.quiescence.turn(r.processes)
+		if r.processes.endDelivery() || r.finishReconciles() || r.syncNewHandlers() || r.watches.deliverNext() {
 			continue
 		}
 		if r.scheduler.sleepIsOver() {
 			return
 		}
-		// Controllers with several workers start all reconciles before one of them goes on.
-		if r.process.manager != nil && r.startNext() || r.gateway.serveNext() || r.actors.actNext() ||
+		// Controllers with several workers, and several processes, start all reconciles before one of them goes on.
+		if r.processes.concurrent() && r.startNext() || r.gateway.serveNext(r.processes) || r.actors.actNext() ||
 			r.startNext() || r.actDue() {
 			continue
 		}
@@ -60,22 +60,17 @@ func (r *run) actDue() bool {
 // advanceTime lets time pass until something is due. It returns false if nothing will happen any more, or not before a
 // time.
 func (r *run) advanceTime(until time.Time) bool {
-	settling, busy := until.IsZero(), r.process.busy()
-	if settling && !busy && (r.watches.releaseIdle() || r.actors.actDeferred() || r.gateway.land()) {
+	settling, busy := until.IsZero(), r.processes.busy()
+	if settling && !busy && (r.watches.releaseIdle() || r.actors.actDeferred() || r.gateway.land(r.processes)) {
 		return true
 	}
-	next, ok := r.scheduler.next(r.process)
+	next, ok := r.scheduler.next(r.processes)
 	if settling {
-		if !busy && (!ok || r.scheduler.idleEnough(&r.process.queue)) {
-			r.oracles.quiescence.idle(&r.process.queue)
-			if r.others.restartWhenIdle {
-				r.others.restartWhenIdle = false
-				r.crash()
-				return true
-			}
-			return false
+		if !busy && (!ok || r.scheduler.idleEnough(r.processes)) {
+			r.oracles.quiescence.idle(r.processes)
+			return r.processes.restartWhenIdle()
 		}
-		if r.oracles.quiescence.waiting(r.process) {
+		if r.oracles.quiescence.waiting(r.processes) {
 			return false
 		}
 	} else if !ok || next.After(until) {
@@ -102,54 +97,61 @@ func (r *run) advanceTime(until time.Time) bool {
 
 // startNext starts a reconcile of a request that is due, and reports whether there was one.
 func (r *run) startNext() bool {
-	item, ok := r.process.queue.take(r.scheduler.due)
+	item, ok := r.processes.take(r.scheduler.due)
 	if ok {
-		item.queue.start(item, r.started(item))
+		item.queue.start(item, r.started(item.queue.process, item))
 	}
 	return ok
 }
 
-// started records the start of a reconcile.
-func (r *run) started(item queued) *activity {
+// started records the start of a reconcile of a process.
+func (r *run) started(p *process, item queued) *activity {
 	r.trace.reconciles++
 	if !slices.Contains(r.requested, item.request) {
 		r.requested = append(r.requested, item.request)
 	}
 	r.scheduler.started(item)
 	a := &activity{request: item.request, number: r.trace.reconciles, changes: r.trace.changes}
-	a.name = reconcileName(a.number)
-	r.process.mu.Lock()
-	r.process.active = append(r.process.active, a)
-	r.process.mu.Unlock()
+	a.name = p.program.reconcileName(a.number)
+	p.mu.Lock()
+	p.active = append(p.active, a)
+	p.mu.Unlock()
 	r.trace.begin(a)
 	return a
 }
 
 // finishReconciles handles the reconciles that have ended, and reports whether there were any.
 func (r *run) finishReconciles() bool {
-	ended := r.process.ended()
+	for _, p := range r.processes {
+		if r.finishReconcilesOf(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// finishReconcilesOf handles the reconciles of a process that have ended, and reports whether there were any.
+func (r *run) finishReconcilesOf(p *process) bool {
+	ended := p.ended()
 	for _, a := range ended {
 		r.trace.end(a)
 		if !a.returned && a.panicked == nil {
 			continue // the process has ended first
 		}
-		r.process.requeue(a)
+		p.requeue(a)
 		r.scheduler.finished(a)
 		r.oracles.errors.finished(a)
 		r.trace.lastResult = a
-		r.watches.reconciled(a.number)
-		r.gateway.land()
-		r.oracles.quiescence.finished(r.process, a)
+		r.watches.reconciled(p, a.number)
+		r.gateway.land(r.processes.only(p))
+		r.oracles.quiescence.finished(r.processes, a)
 	}
 	return len(ended) > 0
 }
 
-// restart starts the next process after a crash.
-func (r *run) restart() {
-	old := r.process
+// restart starts the next process of a program after a crash.
+func (r *run) restart(old *process) {
 	synctest.Wait()
-	r.trace.start(old.number + 1)
-	stale := r.stale
-	r.stale = nil
-	r.start(old.number+1, stale...)
+	r.trace.start(old.program, old.number+1)
+	r.start(old.program, old.number+1, old.nextStale...)
 }

@@ -103,9 +103,9 @@ func (p *process) controlled(
 			site: site{act: "reconcile", kind: queue.name, key: req.NamespacedName}, begin: func() {
 				item, ok := p.queue.remove(queue, req)
 				if !ok {
-					item = queued{request: request{Request: req, controller: queue.name}}
+					item = queued{request: request{Request: req, program: p.program.index, controller: queue.name}}
 				}
-				a = p.run.started(item)
+				a = p.run.started(p, item)
 			},
 		})
 		if err != nil {
@@ -125,12 +125,12 @@ func (r *run) startManager(m *processManager) {
 		defer r.wake()
 		err = m.process.program.setup(m)
 	}()
-	r.serveUntil(done)
+	r.serveUntil(m.process, done)
 	if m.process.dead.Load() {
 		return // it has crashed during the start
 	}
 	if err != nil && len(r.schedule) > 0 {
-		r.crash() // a program that cannot start exits, and is restarted
+		m.process.die() // a program that cannot start exits, and is restarted
 		return
 	}
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *run) startManager(m *processManager) {
 	defer m.process.mu.Unlock()
 	for _, problem := range m.problems {
 		if len(r.schedule) > 0 {
-			if r.process == m.process && !m.process.dead.Load() {
+			if r.processes.has(m.process) && !m.process.dead.Load() {
 				m.process.dead.Store(true)
 			}
 			break

@@ -49,7 +49,7 @@ func (l *ledger) raise(other ledger) {
 // changed counts a creation or deletion.
 func (o *duplicatesOracle) changed(e memapi.Event) {
 	t := o.world.generated.thing(e.Kind, e.Object)
-	mine := e.Client == byProcess
+	mine := o.plan.isProgram(e.Client)
 	switch {
 	case e.Type == watch.Added && mine:
 		if o.world.orphan(e.Object) {

@@ -42,22 +42,22 @@ func (o *quiescenceOracle) limit() int {
 }
 
 // finished checks the number of reconciles of a Settle, or the rate of those of a request during a Sleep.
-func (o *quiescenceOracle) finished(p *process, a *activity) {
+func (o *quiescenceOracle) finished(of processes, a *activity) {
 	o.turns = 0
 	if o.scheduler.sleeping() {
-		o.sleeping(p, a.request)
+		o.sleeping(of, a.request)
 		return
 	}
 	if limit := o.limit(); o.scheduler.recent > limit {
-		o.notConverged(p, "after "+plural(limit, "reconcile"))
+		o.notConverged(of, "after "+plural(limit, "reconcile"))
 	}
 }
 
 // sleeping checks how often a request is reconciled during a Sleep. A Sleep may be long: only the rate is limited, and
 // requests that poll without a change are not counted.
-func (o *quiescenceOracle) sleeping(p *process, req request) {
+func (o *quiescenceOracle) sleeping(of processes, req request) {
 	if idle := o.scheduler.idle[req]; idle.times > 0 {
-		if idle.hot() && p.queue.has(req) {
+		if idle.hot() && of[req.program].queue.has(req) {
 			o.hotLoop(req, idle)
 		}
 		return
@@ -73,7 +73,7 @@ func (o *quiescenceOracle) sleeping(p *process, req request) {
 	current.times++
 	o.rates[req] = current
 	if current.times > limit {
-		o.notConverged(p, fmt.Sprintf(
+		o.notConverged(of, fmt.Sprintf(
 			"during a sleep: %s was reconciled %d times in %s", nameOf(req.NamespacedName), current.times,
 			time.Since(current.since).Round(time.Millisecond),
 		))
@@ -81,7 +81,7 @@ func (o *quiescenceOracle) sleeping(p *process, req request) {
 }
 
 // turn checks that something other than the loop goes on: a reconcile that makes requests without end never waits.
-func (o *quiescenceOracle) turn(p *process) {
+func (o *quiescenceOracle) turn(of processes) {
 	if o.turns++; o.turns <= maxTurns {
 		return
 	}
@@ -90,23 +90,23 @@ func (o *quiescenceOracle) turn(p *process) {
 		Oracle: OracleQuiescence, Cause: CauseNotQuiet,
 		Message: fmt.Sprintf("did not converge: %d actions, and no reconcile has ended", maxTurns),
 	}
-	if len(p.active) > 0 {
-		v.Cause, v.About = CauseHangs, nameOf(p.active[0].NamespacedName)
+	if a := of.active(); a != nil {
+		v.Cause, v.About = CauseHangs, nameOf(a.NamespacedName)
 		v.Message = "the reconcile of " + v.About + " does not return: it makes requests without end"
 	}
 	o.violate(v)
 }
 
 // waiting checks the time that a Settle takes, and reports whether it takes too long.
-func (o *quiescenceOracle) waiting(p *process) bool {
+func (o *quiescenceOracle) waiting(of processes) bool {
 	if time.Since(o.scheduler.settleStart) <= o.plan.Patience {
 		return false
 	}
-	o.notConverged(p, "for "+o.plan.Patience.String())
+	o.notConverged(of, "for "+o.plan.Patience.String())
 	return true
 }
 
-func (o *quiescenceOracle) notConverged(p *process, long string) {
+func (o *quiescenceOracle) notConverged(of processes, long string) {
 	v := Violation{Oracle: OracleQuiescence, Cause: CauseNotQuiet, Message: "did not converge " + long}
 	if a := o.trace.lastResult; a != nil {
 		v.About = nameOf(a.NamespacedName)
@@ -122,9 +122,9 @@ func (o *quiescenceOracle) notConverged(p *process, long string) {
 			}
 		}
 	}
-	if len(p.active) > 0 && !o.scheduler.sleeping() && time.Since(o.scheduler.settleStart) > o.plan.Patience {
+	if a := of.active(); a != nil && !o.scheduler.sleeping() && time.Since(o.scheduler.settleStart) > o.plan.Patience {
 		v.Cause = CauseHangs
-		v.Message = "the reconcile of " + nameOf(p.active[0].NamespacedName) + " does not return"
+		v.Message = "the reconcile of " + nameOf(a.NamespacedName) + " does not return"
 	}
 	o.violate(v)
 }
@@ -136,8 +136,8 @@ func (o *quiescenceOracle) dependsOnTime(a *activity) bool {
 }
 
 // idle checks for hot loops when everything else is idle.
-func (o *quiescenceOracle) idle(q *queue) {
-	for item := range q.all() {
+func (o *quiescenceOracle) idle(of processes) {
+	for item := range of.queued() {
 		if idle := o.scheduler.idle[item.request]; idle.hot() {
 			o.hotLoop(item.request, idle)
 			return

@@ -11,8 +11,8 @@ import (
 // sharedObjectsOracle checks that objects that caches have handed out without a copy are unmodified.
 type sharedObjectsOracle struct{ evidence }
 
-func (o *sharedObjectsOracle) check(informers []*informer) {
-	for _, i := range informers {
+func (o *sharedObjectsOracle) check(of processes) {
+	for i := range of.informers() {
 		for _, s := range i.shared {
 			if !reflect.DeepEqual(s.given, s.stored) {
 				name := i.kind.Kind + " " + nameOf(client.ObjectKeyFromObject(s.stored))

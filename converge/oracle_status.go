@@ -176,15 +176,12 @@ func (ready readiness) workloads() []workload {
 
 // recovering is called before a delayed actor makes a workload available again. It checks whether a primary object
 // still is Ready. That is a violation only if the workload is the one fault, and if no request is queued.
-func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, p *process) {
+func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, of processes) {
 	obj := o.world.server.Get(kind, key)
 	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.plan.waits || o.faults > 1 {
 		return
 	}
-	if !p.queue.empty() {
-		return
-	}
-	if m := p.manager; m != nil && m.busy {
+	if !of.empty() || of.haveRunnables() {
 		return
 	}
 	o.flapped = thing{}

@@ -92,7 +92,7 @@ func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles
 // changed is called for each watch event of the API server.
 func (o *oracles) changed(e memapi.Event) {
 	o.duplicates.changed(e)
-	if e.Kind != o.world.plan.primary || e.Client != byProcess {
+	if e.Kind != o.world.plan.primary || !o.world.plan.isProgram(e.Client) {
 		return
 	}
 	o.deletion.changed(e)
@@ -115,7 +115,7 @@ func (o *oracles) cloudChanged(verb, key string, existed, counted bool, primary 
 
 // settled checks the state at a Settle, until an oracle fails: all share one verdict. again reconciles all objects once
 // more.
-func (o *oracles) settled(s *snapshot, skipped []int, informers func() []*informer, again func()) {
+func (o *oracles) settled(s *snapshot, skipped []int, of processes, again func()) {
 	o.endState.check(s, skipped)
 	if !o.endState.failed() {
 		o.deletion.settled(s)
@@ -127,7 +127,7 @@ func (o *oracles) settled(s *snapshot, skipped []int, informers func() []*inform
 		o.idempotence.check(again)
 	}
 	if !o.endState.failed() {
-		o.sharedObjects.check(informers())
+		o.sharedObjects.check(of)
 	}
 }
 

@@ -20,8 +20,6 @@ type otherClient struct {
 	run *run
 	// unmarked removes the annotation at once.
 	unmarked bool
-	// restartWhenIdle ends the process as soon as the controller is idle.
-	restartWhenIdle bool
 }
 
 // touched is the annotation that the other client writes, to cause conflicts.
@@ -121,7 +119,8 @@ func (o *otherClient) takeName(c *call, noticed bool) error {
 		r.oracles.duplicates.explain(c.gvk, c.key) // also what was created for it
 		r.trace.foreign("delete", c, r.world.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, background))
 		o.deleteOwner(owner)
-		o.restartWhenIdle = o.restartWhenIdle || noticed
+		p := r.processes[c.process.program.index]
+		p.restartWhenIdle = p.restartWhenIdle || noticed
 	})
 	return nil
 }

@@ -39,7 +39,7 @@ func (o *otherClient) disturbObject(kind schema.GroupVersionKind, obj client.Obj
 	if w, ok := workloadOf(kind, obj); ok && actor != nil && actor.restores && w.available > 0 {
 		faults |= setOf(FaultFlap)
 	}
-	switch r.faults.at(site{"quiet", kind.Kind, r.world.generated.key(key)}, faults) {
+	switch r.faults.at(site{act: "quiet", kind: kind.Kind, key: r.world.generated.key(key)}, faults) {
 	case FaultChildDeleted:
 		o.change(kind, key, "delete", FaultChildDeleted, func(obj client.Object) error {
 			return r.world.other.Delete(r.ctx, obj, background)

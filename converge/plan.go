@@ -26,7 +26,7 @@ type plan struct {
 	registry *kinds.Registry
 	applier  *apply.Applier
 	primary  schema.GroupVersionKind
-	program  *program
+	programs []*program
 	actors   []actorOf
 	faults   faultSet
 	except   []exceptionOf
@@ -36,8 +36,6 @@ type plan struct {
 	acceptErrors bool
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
-	// uncalled are the paths of webhooks that no configuration names.
-	uncalled []string
 	// reference is the run without faults, or nil before it.
 	reference *reference
 }
@@ -54,7 +52,8 @@ func newPlan(s Scenario) (*plan, error) {
 	if s.Scheme == nil {
 		return nil, errors.New("scenario: Scheme is required")
 	}
-	c := &scenarioCheck{plan: &plan{Scenario: s, program: newProgram(&s, byProcess)}}
+	first := newProgram(&s, byProcess)
+	c := &scenarioCheck{plan: &plan{Scenario: s, programs: []*program{first}}, program: first}
 	c.reconciler()
 	c.kinds()
 	c.steps()
@@ -86,6 +85,8 @@ func newPlan(s Scenario) (*plan, error) {
 type scenarioCheck struct {
 	*plan
 
+	// program is the one that is being checked.
+	program  *program
 	problems []error
 }
 

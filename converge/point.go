@@ -15,6 +15,9 @@ import (
 
 // site is an action that can be repeated.
 type site struct {
+	// program is the name of the program that acts, or whose cache receives an event. It is empty for the first program,
+	// and for actions of others.
+	program string
 	// act is the action, for example "create" or "event added".
 	act string
 	// kind is a kind of objects, with a slash and the subresource if there is one.
@@ -25,7 +28,7 @@ type site struct {
 // compare orders sites.
 func (s site) compare(other site) int {
 	return cmp.Or(
-		strings.Compare(s.act, other.act), strings.Compare(s.kind, other.kind),
+		strings.Compare(s.program, other.program), strings.Compare(s.act, other.act), strings.Compare(s.kind, other.kind),
 		strings.Compare(s.key.Namespace, other.key.Namespace), strings.Compare(s.key.Name, other.key.Name),
 	)
 }
@@ -47,6 +50,9 @@ func (p point) String() string {
 	}
 	if p.key.Name != "" {
 		b.WriteString(" " + nameOf(p.key))
+	}
+	if p.program != "" {
+		b.WriteString(" by " + p.program)
 	}
 	if p.n > 1 {
 		fmt.Fprintf(&b, " #%d", p.n)
@@ -99,11 +105,16 @@ func (s schedule) with(d deviation) schedule { return append(slices.Clip(s), d) 
 
 const scheduleVersion = "v1"
 
-// encode formats a schedule for a command line and for files, with the seed of its run.
+// encode formats a schedule for a command line and for files, with the seed of its run. Actions of programs other than
+// the first one begin with the name of the program.
 func (s schedule) encode(seed uint64) string {
 	encoded := make([]string, 0, len(s))
 	for _, d := range s {
-		encoded = append(encoded, fmt.Sprintf("%s@%s:%s:%s:%d", d.fault,
+		program := ""
+		if d.program != "" {
+			program = url.QueryEscape(d.program) + ":"
+		}
+		encoded = append(encoded, fmt.Sprintf("%s@%s%s:%s:%s:%d", d.fault, program,
 			url.QueryEscape(d.act), url.QueryEscape(d.kind), url.QueryEscape(d.key.Namespace)+"/"+url.QueryEscape(d.key.Name),
 			d.n))
 	}
@@ -137,17 +148,20 @@ func decodeDeviation(encoded string) (deviation, error) {
 		return deviation{}, fmt.Errorf("unknown fault %q", fault)
 	}
 	parts := strings.Split(at, ":")
-	if len(parts) != 4 {
+	if len(parts) == 4 {
+		parts = append([]string{""}, parts...)
+	}
+	if len(parts) != 5 {
 		return deviation{}, fmt.Errorf("want action, kind, name and number, separated by colons")
 	}
-	for i, part := range parts[:2] {
+	for i, part := range parts[:3] {
 		decoded, err := url.QueryUnescape(part)
 		if err != nil {
 			return deviation{}, err
 		}
 		parts[i] = decoded
 	}
-	namespace, name, _ := strings.Cut(parts[2], "/")
+	namespace, name, _ := strings.Cut(parts[3], "/")
 	namespace, err := url.QueryUnescape(namespace)
 	if err != nil {
 		return deviation{}, err
@@ -155,10 +169,10 @@ func decodeDeviation(encoded string) (deviation, error) {
 	if name, err = url.QueryUnescape(name); err != nil {
 		return deviation{}, err
 	}
-	n, err := strconv.Atoi(parts[3])
+	n, err := strconv.Atoi(parts[4])
 	if err != nil || n < 1 {
-		return deviation{}, fmt.Errorf("%q must be a number greater than 0", parts[3])
+		return deviation{}, fmt.Errorf("%q must be a number greater than 0", parts[4])
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	return deviation{point{site{parts[0], parts[1], key}, n}, Fault(fault)}, nil
+	return deviation{point{site{parts[0], parts[1], parts[2], key}, n}, Fault(fault)}, nil
 }

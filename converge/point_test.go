@@ -11,19 +11,24 @@ import (
 )
 
 func TestSchedule_encode(t *testing.T) {
+	a := types.NamespacedName{Namespace: "default", Name: "a"}
 	s := schedule{
-		{point{site{"create", "ConfigMap", types.NamespacedName{Namespace: "default", Name: "a"}}, 1}, FaultCrashAfter},
+		{point{site{act: "create", kind: "ConfigMap", key: a}, 1}, FaultCrashAfter},
+		{point{site{act: "update", kind: "Widget/status", key: a}, 12}, FaultTimeoutApplied},
 		{
-			point{site{"update", "Widget/status", types.NamespacedName{Namespace: "default", Name: "a"}}, 12},
-			FaultTimeoutApplied,
+			point{site{act: "get", kind: "ClusterRole", key: types.NamespacedName{Name: "system:node@x,y/z"}}, 2},
+			FaultServerError,
 		},
-		{point{site{"get", "ClusterRole", types.NamespacedName{Name: "system:node@x,y/z"}}, 2}, FaultServerError},
 		{point{site{act: "lists"}, 1}, FaultListOrder},
+		{point{site{program: "auto/scaler", act: "update", kind: "ConfigMap", key: a}, 3}, FaultOvertaken},
 	}
 	encoded := s.encode(7)
 	want := "v1:7:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"
 	if !strings.HasPrefix(encoded, want) {
 		t.Errorf("got %s, want it to begin with %s", encoded, want)
+	}
+	if want := ",overtaken@auto%2Fscaler:update:ConfigMap:default/a:3"; !strings.HasSuffix(encoded, want) {
+		t.Errorf("got %s, want it to end with %s", encoded, want)
 	}
 	if strings.ContainsAny(encoded, " '\"") {
 		t.Errorf("%s has characters that a shell interprets", encoded)

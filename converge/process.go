@@ -23,9 +23,10 @@ import (
 type process struct {
 	run     *run
 	program *program
-	number  int
-	ctx     context.Context
-	cancel  context.CancelFunc
+	// number counts the processes of the program.
+	number int
+	ctx    context.Context
+	cancel context.CancelFunc
 	// dead ends each goroutine of the process at its next call.
 	dead atomic.Bool
 
@@ -61,8 +62,10 @@ type process struct {
 	delivering bool
 	// deliveries are the next calls of handlers.
 	deliveries []func()
-	// stale are the caches that start with an old list.
-	stale []staleStart
+	// stale are the caches that start with an old list, and nextStale those of the next process.
+	stale, nextStale []staleStart
+	// restartWhenIdle ends the process as soon as everything is idle.
+	restartWhenIdle bool
 	// delivered is set when the handlers have returned.
 	delivered bool
 	// handedVersions are the resource versions with which Get and writes filled objects of the reconciler.
@@ -93,6 +96,8 @@ func (p *process) newWorker() worker {
 // call is a request of a process. It waits until the goroutine that owns the run serves it, one call at a time.
 type call struct {
 	site
+
+	process *process
 	// cached is set for reads from a cache.
 	cached bool
 	// obj is the object that is written, or nil for reads.
@@ -125,7 +130,7 @@ func (p *process) submit(ctx context.Context, c *call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c.served = make(chan error, 1)
+	c.served, c.process = make(chan error, 1), p
 	c.who = whoIn(ctx)
 	p.mu.Lock()
 	p.pending = append(p.pending, c)
@@ -138,8 +143,9 @@ func (p *process) submit(ctx context.Context, c *call) error {
 	return err
 }
 
-// next returns a waiting call. If several goroutines have made one, the order does not depend on which was first.
-func (p *process) next() *call {
+// next returns a waiting call. If several goroutines have made one, the order does not depend on which was first. A
+// call that another reconcile overtakes is returned only if overtaken is set.
+func (p *process) next(overtaken bool) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.pending) == 0 {
@@ -150,7 +156,7 @@ func (p *process) next() *call {
 			return cmp.Or(strings.Compare(a.who, b.who), a.compare(b.site))
 		})
 	}
-	at := max(slices.IndexFunc(p.pending, func(c *call) bool { return !p.isActive(c.behind) }), 0)
+	at := slices.IndexFunc(p.pending, func(c *call) bool { return overtaken || !p.run.processes.isActive(c.behind) })
 	if p.admitting {
 		at = slices.IndexFunc(p.pending, func(c *call) bool { return c.who == webhookCaller || c.who == whoElse })
 	}
@@ -169,9 +175,6 @@ func (p *process) activity(name string) *activity {
 	}
 	return nil
 }
-
-// isActive reports whether a reconcile is running.
-func (p *process) isActive(name string) bool { return p.activity(name) != nil }
 
 // busy reports whether a reconcile or a handler is running.
 func (p *process) busy() bool { return len(p.active) > 0 || p.delivering }
@@ -193,24 +196,22 @@ func (p *process) changedVersion(c *call) bool {
 	return read && c.act == "update" && version != c.obj.GetResourceVersion()
 }
 
-// rival returns the name of another running reconcile that waits for a response too, or "".
-func (p *process) rival(c *call) string {
+// waiting returns the name of a running reconcile other than one that waits for a response, or "".
+func (p *process) waiting(other string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isActive(c.who) {
-		return ""
-	}
-	for _, other := range p.pending {
-		if other.who != c.who && p.isActive(other.who) {
-			return other.who
+	for _, c := range p.pending {
+		if c.who != other && p.activity(c.who) != nil {
+			return c.who
 		}
 	}
 	return ""
 }
 
-// overtake makes a call wait until a reconcile has ended.
-func (p *process) overtake(c *call, rival string) {
+// overtake makes a call wait until another reconcile has ended.
+func (c *call) overtake(rival string) {
 	c.behind = rival
+	p := c.process
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending = append(p.pending, c)

@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// request is a request of a controller, whose name is empty for the reconciler of New.
+// request is a request of a controller of a program, whose name is empty for the reconciler of New.
 type request struct {
 	reconcile.Request
 
+	// program is the index of the program.
+	program    int
 	controller string
 }
 
@@ -124,6 +126,27 @@ func (q *queue) has(req request) bool {
 func (q *queue) take(due func(queued) time.Time) (queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	at := q.firstIndex(due)
+	if at < 0 {
+		return queued{}, false
+	}
+	item := q.items[at]
+	q.items = slices.Delete(q.items, at, at+1)
+	return item, true
+}
+
+// first returns the request that take would return.
+func (q *queue) first(due func(queued) time.Time) (queued, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if at := q.firstIndex(due); at >= 0 {
+		return q.items[at], true
+	}
+	return queued{}, false
+}
+
+// firstIndex returns the index of the request that is the next one to be reconciled, or -1.
+func (q *queue) firstIndex(due func(queued) time.Time) int {
 	now, at := time.Now(), -1
 	for i, item := range q.items {
 		if item.due.After(now) {
@@ -133,10 +156,5 @@ func (q *queue) take(due func(queued) time.Time) (queued, bool) {
 			at = i
 		}
 	}
-	if at < 0 {
-		return queued{}, false
-	}
-	item := q.items[at]
-	q.items = slices.Delete(q.items, at, at+1)
-	return item, true
+	return at
 }

@@ -64,10 +64,8 @@ func (p *plan) recordsReference() bool { return p.reference == nil }
 
 // refer executes the runs without faults. It returns the first of them that fails, or the usual one and true.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
-	p.reference, p.program.read = nil, nil
-	for _, informer := range p.execute(t, nil, p.usual(), nil).informers {
-		p.program.read = append(p.program.read, informer.kind)
-	}
+	p.reference = nil
+	p.findRead(func() outcome { return p.execute(t, nil, p.usual(), nil) })
 	p.waits = false
 	one := p.execute(t, nil, p.usual(), nil)
 	if len(one.violations) > 0 {
@@ -103,6 +101,18 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	}
 	p.reference = r
 	return r.outcome, true
+}
+
+// findRead finds, with a run, which kinds each program reads from caches.
+func (p *plan) findRead(execute func() outcome) {
+	for _, program := range p.programs {
+		program.read = nil
+	}
+	for _, process := range execute().processes {
+		for _, i := range process.informers {
+			process.program.read = append(process.program.read, i.kind)
+		}
+	}
 }
 
 // skip executes the run without faults in which users do not wait for some Settles.

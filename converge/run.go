@@ -39,9 +39,8 @@ type run struct {
 	oracles   oracles
 	verdict
 
-	process *process
-	// stale are the caches of the next process that start with an old list.
-	stale []staleStart
+	// processes has the present process of each program, in the order of the programs.
+	processes processes
 	// requested are the requests since the last Settle, in their order.
 	requested []request
 	// listOrder is the order of lists from caches, or 0 if they are sorted.
@@ -96,7 +95,11 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 			r.listOrder = order
 		}
 	}
-	r.start(1)
+	for _, program := range p.programs {
+		if !r.failed() {
+			r.start(program, 1)
+		}
+	}
 	return r
 }
 
@@ -153,6 +156,3 @@ func (r *run) execute() {
 
 // wake wakes up the loop.
 func (r *run) wake() { r.scheduler.wake() }
-
-// crash ends the process.
-func (r *run) crash() { r.process.die() }

@@ -130,16 +130,16 @@ func (s *scheduler) due(item queued) time.Time {
 }
 
 // next returns the time of the next deferred action or request, as far as it is known.
-func (s *scheduler) next(p *process) (time.Time, bool) {
+func (s *scheduler) next(of processes) (time.Time, bool) {
 	var next time.Time
 	consider := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
 		}
 	}
-	for item := range p.queue.all() {
+	for item := range of.queued() {
 		switch {
-		case item.queue.shadow && !p.busy():
+		case item.queue.shadow && !item.queue.process.busy():
 			consider(time.Now().Add(s.plan.Patience)) // the queue of the controller has its own timers
 		case item.queue.canStart(item.Request):
 			consider(s.due(item))
@@ -194,12 +194,12 @@ func (s *scheduler) finished(a *activity) {
 
 // idleEnough reports whether no queued request is going to change anything: each one was reconciled twice without a
 // change, or is due only after a long time.
-func (s *scheduler) idleEnough(q *queue) bool {
+func (s *scheduler) idleEnough(of processes) bool {
 	if len(s.deferred) > 0 {
 		return false
 	}
 	polled := time.Since(s.lastChange) >= pollTime
-	for item := range q.all() {
+	for item := range of.queued() {
 		if !item.queue.shadow && !item.queue.canStart(item.Request) {
 			continue // the controller was not started
 		}

@@ -32,7 +32,7 @@ func (r *run) settle() {
 	}
 	s := r.world.snapshot()
 	r.faults.off = true
-	r.oracles.settled(s, r.users.skipped, func() []*informer { return r.process.informers }, r.reconcileAll)
+	r.oracles.settled(s, r.users.skipped, r.processes, r.reconcileAll)
 	r.faults.off = false
 	r.requested = nil
 	r.users.settled()
@@ -42,37 +42,47 @@ func (r *run) settle() {
 // disturb injects the faults of an idle controller, and reports whether it has injected one.
 func (r *run) disturb() bool {
 	disturbed := false
+	for _, p := range r.processes {
+		disturbed = r.disturbProcess(p) || disturbed
+	}
+	return r.others.disturb() || disturbed
+}
+
+// disturbProcess injects the faults of an idle process, and reports whether it has injected one.
+func (r *run) disturbProcess(p *process) bool {
+	disturbed := false
 	step := types.NamespacedName{Name: fmt.Sprint("step ", r.trace.step+1)}
-	if r.faults.at(site{"quiet", "", step}, setOf(FaultRestart)) == FaultRestart {
-		r.trace.fault("process", "ends", FaultRestart)
-		r.crash()
+	if r.faults.at(p.site("quiet", "", step), setOf(FaultRestart)) == FaultRestart {
+		r.trace.fault(p.program.who(), "ends", FaultRestart)
+		p.die()
 		disturbed = true
 	}
-	for _, i := range slices.Clone(r.process.informers) {
+	for _, i := range p.informers {
 		var moments []int
 		if r.plan.faults.has(FaultStaleStart) {
 			moments = staleMoments(r.world.eventsOf(i.kind), i.kind == r.plan.primary)
 		}
 		for _, back := range moments {
-			at := site{"quiet", i.kind.Kind, types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}}
+			key := types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}
+			at := p.site("quiet", i.kind.Kind, key)
 			if r.faults.at(at, setOf(FaultStaleStart)) == FaultStaleStart {
 				r.trace.fault(
-					"process", fmt.Sprintf("ends; the cache of %s starts %s behind", i.kind.Kind, plural(back, "event")),
+					p.program.who(), fmt.Sprintf("ends; the cache of %s starts %s behind", i.kind.Kind, plural(back, "event")),
 					FaultStaleStart,
 				)
-				r.crash()
-				r.stale = append(r.stale, staleStart{i.kind, back})
+				p.die()
+				p.nextStale = append(p.nextStale, staleStart{i.kind, back})
 				disturbed = true
 			}
 		}
 	}
-	return r.others.disturb() || disturbed
+	return disturbed
 }
 
 // waitForPolling lets time pass for requests that poll, and for work that handlers have delayed.
 func (r *run) waitForPolling() {
 	for range maxWaits {
-		if r.failed() || r.process.queue.empty() && r.process.manager == nil {
+		if r.failed() || r.processes.done() {
 			return
 		}
 		changes := r.trace.changes
@@ -88,7 +98,7 @@ func (r *run) waitForPolling() {
 // reconcileAll reconciles all objects again.
 func (r *run) reconcileAll() {
 	r.trace.note("checks", "reconciles all objects again")
-	for _, i := range r.process.informers {
+	for i := range r.processes.informers() {
 		if i.kind == r.plan.primary {
 			i.resync = true
 		}
@@ -96,7 +106,7 @@ func (r *run) reconcileAll() {
 	time.Sleep(stayTime) // for work that depends on the time of day
 	// Predicates may drop a resync.
 	for _, req := range r.requested {
-		r.process.ask(req)
+		r.processes[req.program].ask(req)
 	}
 	r.scheduler.startSettle()
 	r.work(time.Time{})

@@ -16,15 +16,15 @@ import (
 	"trueup.dev/internal/calledby"
 )
 
-// start starts a process, whose caches start with the current state.
-func (r *run) start(number int, stale ...staleStart) {
+// start starts a process of a program, whose caches start with the current state.
+func (r *run) start(program *program, number int, stale ...staleStart) {
 	p := &process{
-		run: r, program: r.plan.program, number: number, written: map[schema.GroupVersionKind]int64{},
+		run: r, program: program, number: number, written: map[schema.GroupVersionKind]int64{},
 		handedVersions: map[client.Object]string{}, stale: stale,
 	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
-	r.process = p
-	r.trace.processStarted(number)
+	r.processes.set(p)
+	r.trace.processStarted(p)
 	base := r.world.server.Client(p.program.client)
 	cached := &processClient{Client: base, process: p}
 	p.env = Env{
@@ -46,12 +46,11 @@ func (r *run) start(number int, stale ...staleStart) {
 		r.startManager(m)
 		return
 	}
-	r.startReconciler(m)
+	r.startReconciler(p, m)
 }
 
 // startReconciler starts the reconciler of a scenario with New.
-func (r *run) startReconciler(m *processManager) {
-	p := r.process
+func (r *run) startReconciler(p *process, m *processManager) {
 	if p.program.indexes != nil {
 		if err := p.program.indexes(m.cache); err != nil {
 			r.violate(scenarioFailure("Indexes: " + err.Error()))
@@ -71,7 +70,7 @@ func (r *run) startReconciler(m *processManager) {
 		}
 		r.wake()
 	}()
-	r.serveUntil(built)
+	r.serveUntil(p, built)
 	if p.dead.Load() {
 		return // it has crashed during the start
 	}
@@ -108,14 +107,14 @@ func (r *run) startReconciler(m *processManager) {
 	}
 }
 
-// serveUntil serves calls until a channel is closed.
-func (r *run) serveUntil(done <-chan struct{}) {
+// serveUntil serves calls of a process until a channel is closed.
+func (r *run) serveUntil(p *process, done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
 			return
 		case <-r.scheduler.woken:
-			r.gateway.serveNext()
+			r.gateway.serveNext(r.processes.only(p))
 		}
 	}
 }
@@ -149,7 +148,7 @@ func (p *process) informer(kind schema.GroupVersionKind) *informer {
 	if i := p.existing(kind); i != nil {
 		return i
 	}
-	i := &informer{kind: kind, objects: p.run.world.server.List(kind), position: p.run.world.server.Version()}
+	i := &informer{process: p, kind: kind, objects: p.run.world.server.List(kind), position: p.run.world.server.Version()}
 	for _, s := range p.stale {
 		if s.kind == kind {
 			s.begin(p.run, i)

@@ -82,9 +82,7 @@ func (x *statesSearch) search() *StatesReport {
 // learnCaches finds out which kinds are read from caches.
 func (x *statesSearch) learnCaches() {
 	plan, _ := x.walkPlan(walk{{}}, make([]stored, 1))
-	for _, informer := range x.run(plan).informers {
-		x.plan.program.read = append(x.plan.program.read, informer.kind)
-	}
+	x.plan.findRead(func() outcome { return x.run(plan) })
 }
 
 // try checks a walk, and returns the failure with the fewest changes.

@@ -17,7 +17,7 @@ type timeline struct {
 	hits     map[point]int
 
 	world *world
-	// process is the number of the process.
+	// process is the number of the process of the first program.
 	process int
 }
 
@@ -28,10 +28,10 @@ func (t *timeline) observe(w *world) {
 	}
 }
 
-// processStarted records the number of the process.
-func (t *timeline) processStarted(number int) {
-	if t != nil {
-		t.process = number
+// processStarted records the number of the process of the first program.
+func (t *timeline) processStarted(p *process) {
+	if t != nil && p.program.index == 0 {
+		t.process = p.number
 	}
 }
 
@@ -129,10 +129,10 @@ func (t *timeline) arrive(i *informer) {
 }
 
 // start records that a process starts after another one.
-func (t *timeline) start(number int) {
+func (t *timeline) start(p *program, number int) {
 	if t != nil {
 		t.add(entry{
-			who: "process", what: "starts again", weight: notable, from: theProcess, turn: starting, process: number,
+			who: p.who(), what: "starts again", weight: notable, from: theProcess, turn: starting, process: number,
 		})
 	}
 }
@@ -312,5 +312,3 @@ func plural(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
-
-func reconcileName(n int) string { return fmt.Sprintf("reconcile %d", n) }

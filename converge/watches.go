@@ -3,7 +3,6 @@
 package converge
 
 import (
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,10 +31,10 @@ func (w *watches) forward() {
 	for events := world.server.Events(world.forwarded); len(events) > 0; events = world.server.Events(world.forwarded) {
 		e := events[0]
 		world.forwarded = e.Version
-		r.trace.changed(e, e.Client == byProcess)
+		r.trace.changed(e, r.plan.isProgram(e.Client))
 		w.observe(e)
-		if r.process != nil {
-			if i := r.process.existing(e.Kind); i != nil {
+		for _, p := range r.processes {
+			if i := p.existing(e.Kind); i != nil {
 				w.arrive(i, e)
 			}
 		}
@@ -52,7 +51,7 @@ func (w *watches) observe(e memapi.Event) {
 	switch {
 	case e.Client == byUser:
 		r.users.changed(e.Key)
-	case e.Client == byProcess && e.Type == watch.Added:
+	case e.Type == watch.Added && r.plan.isProgram(e.Client):
 		r.world.own[e.Object.GetUID()] = true
 	}
 	r.oracles.changed(e)
@@ -67,7 +66,7 @@ func (w *watches) arrive(i *informer, e memapi.Event) {
 	if i.held != nil {
 		return
 	}
-	at := site{"event " + eventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key)}
+	at := i.process.site("event "+eventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key))
 	switch fault := r.faults.at(at, eventFaults); fault {
 	case "":
 	case FaultResync:
@@ -97,13 +96,13 @@ func (w *watches) release(i *informer) {
 	r.trace.watch(i, i.kind.Kind+" catches up", "")
 	if relist {
 		r.scheduler.changed()
-		r.process.deliver(i, i.relist(r.world.server.List(i.kind), r.world.server.Version()))
+		i.process.deliver(i, i.relist(r.world.server.List(i.kind), r.world.server.Version()))
 	}
 }
 
 // releaseIdle ends the delays that last until everything else is idle, and reports whether it has ended one.
 func (w *watches) releaseIdle() bool {
-	for _, i := range w.run.process.informers {
+	for i := range w.run.processes.informers() {
 		if i.held != nil && i.held.fault != FaultLagLong && i.held.fault != FaultRelist {
 			w.release(i)
 			return true
@@ -112,9 +111,9 @@ func (w *watches) releaseIdle() bool {
 	return false
 }
 
-// reconciled ends the delays that last until the end of a reconcile.
-func (w *watches) reconciled(number int) {
-	for _, i := range w.run.process.informers {
+// reconciled ends the delays that last until the end of a reconcile of the same process.
+func (w *watches) reconciled(p *process, number int) {
+	for _, i := range p.informers {
 		if i.held != nil && i.held.ends(number) {
 			w.release(i)
 		}
@@ -122,15 +121,15 @@ func (w *watches) reconciled(number int) {
 }
 
 // wasRead ends the delay that lasts until a read from a cache.
-func (w *watches) wasRead(kind schema.GroupVersionKind) {
-	if i := w.run.process.existing(kind); i != nil && i.held != nil && i.held.fault == FaultLagRead {
+func (w *watches) wasRead(c *call) {
+	if i := c.process.existing(c.gvk); i != nil && i.held != nil && i.held.fault == FaultLagRead {
 		w.release(i)
 	}
 }
 
 // catchUp delivers the events of the process's own writes before a read from a cache, with [ReadYourWrites].
 func (w *watches) catchUp(i *informer) {
-	p := w.run.process
+	p := i.process
 	if w.run.plan.Consistency != ReadYourWrites || i.position >= p.written[i.kind] {
 		return
 	}
@@ -144,11 +143,11 @@ func (w *watches) catchUp(i *informer) {
 
 // deliverNext delivers the next event to a cache, or repeats all its objects, and reports whether it has.
 func (w *watches) deliverNext() bool {
-	p := w.run.process
-	if p.delivering {
-		return false
-	}
-	for _, i := range p.informers {
+	for i := range w.run.processes.informers() {
+		p := i.process
+		if p.delivering {
+			continue
+		}
 		if i.resync {
 			i.resync = false
 			var changes []change

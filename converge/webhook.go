@@ -29,7 +29,8 @@ type webhook struct {
 	rules           []admissionregistrationv1.RuleWithOperations
 	objects         labels.Selector
 	namespaces      labels.Selector
-	// handler is set in a process.
+	// process and handler are set in a process.
+	process *process
 	handler http.Handler
 }
 
@@ -62,9 +63,9 @@ func (m *processManager) GetWebhookServer() ctrlwebhook.Server {
 // startWebhooks lets the API server call the webhooks that a process has registered.
 func (r *run) startWebhooks(m *processManager) {
 	var unknown []string
-	m.process.webhooks, unknown = r.plan.webhooksOf(m.process.program, m.webhooks)
+	m.process.webhooks, unknown = r.plan.webhooksOf(m.process, m.webhooks)
 	if r.plan.recordsReference() {
-		r.plan.uncalled = unknown
+		m.process.program.uncalled = unknown
 	}
 }
 
@@ -124,12 +125,12 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 
 // webhooksOf returns the webhooks of a server: those that the configurations of the scenario name and, at the paths of
 // builders, those of one kind. It also returns the paths that remain.
-func (p *plan) webhooksOf(program *program, server *webhookServer) (found []webhook, unknown []string) {
+func (p *plan) webhooksOf(process *process, server *webhookServer) (found []webhook, unknown []string) {
 	if server == nil {
 		return nil, nil
 	}
 	for _, path := range server.paths {
-		hooks := slices.DeleteFunc(slices.Clone(program.webhooks), func(h webhook) bool { return h.path != path })
+		hooks := slices.DeleteFunc(slices.Clone(process.program.webhooks), func(h webhook) bool { return h.path != path })
 		if len(hooks) == 0 && path != conversionPath {
 			if h, ok := p.defaultWebhook(path); ok {
 				hooks = append(hooks, h)
@@ -138,11 +139,20 @@ func (p *plan) webhooksOf(program *program, server *webhookServer) (found []webh
 			}
 		}
 		for _, h := range hooks {
-			h.handler = server.handlers[path]
+			h.process, h.handler = process, server.handlers[path]
 			found = append(found, h)
 		}
 	}
 	return found, unknown
+}
+
+// uncalled returns the paths of webhooks that no configuration names.
+func (p *plan) uncalled() []string {
+	var paths []string
+	for _, program := range p.programs {
+		paths = append(paths, program.uncalled...)
+	}
+	return paths
 }
 
 // conversionPath is the path of the conversion of versions, which is no admission.

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// webhooks calls the webhooks of the process for writes of all clients. There are none before the set-up of the first
+// webhooks calls the webhooks of all processes for writes of all clients. There are none before the set-up of the first
 // process has ended. A webhook may make calls, into which no faults are injected.
 type webhooks struct{ run *run }
 
@@ -30,13 +30,11 @@ const webhookCaller = "webhook"
 
 // Handles reports whether a webhook is registered for a write.
 func (w *webhooks) Handles(r memapi.AdmissionRequest) bool {
-	p := w.run.process
-	if p == nil || p.dead.Load() {
-		return false
-	}
-	for i := range p.webhooks {
-		if p.webhooks[i].matches(r) {
-			return true
+	for _, p := range w.run.processes {
+		for i := range p.webhooks {
+			if p.webhooks[i].matches(r) && !p.dead.Load() {
+				return true
+			}
 		}
 	}
 	return false
@@ -48,7 +46,7 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 		return nil, nil
 	}
 	var mutated []byte
-	for _, hook := range w.run.process.webhooks {
+	for hook := range w.run.processes.webhooks() {
 		if !hook.mutating || !hook.matches(r) {
 			continue
 		}
@@ -69,7 +67,7 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 
 // Validate calls the validating webhooks. The first error refuses the write.
 func (w *webhooks) Validate(r memapi.AdmissionRequest) error {
-	for _, hook := range w.run.process.webhooks {
+	for hook := range w.run.processes.webhooks() {
 		if hook.mutating || !hook.matches(r) {
 			continue
 		}
@@ -103,14 +101,14 @@ func (w *webhooks) send(hook webhook, request memapi.AdmissionRequest) (*admissi
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.WithValue(w.run.process.ctx, activityKey{}, &activity{name: webhookCaller})
+	ctx := context.WithValue(hook.process.ctx, activityKey{}, &activity{name: webhookCaller})
 	httpRequest, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	httpRequest.Header.Set("Content-Type", "application/json")
 	buffer := &responseBuffer{header: http.Header{}}
-	w.serveUntilReturned(func() { hook.handler.ServeHTTP(buffer, httpRequest) })
+	w.serveUntilReturned(hook.process, func() { hook.handler.ServeHTTP(buffer, httpRequest) })
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(buffer.body.Bytes(), &review); err != nil || review.Response == nil {
 		return nil, fmt.Errorf("invalid response: %s", buffer.body.String())
@@ -119,9 +117,9 @@ func (w *webhooks) send(hook webhook, request memapi.AdmissionRequest) (*admissi
 }
 
 // serveUntilReturned runs a webhook while a write waits for it.
-func (w *webhooks) serveUntilReturned(run func()) {
+func (w *webhooks) serveUntilReturned(p *process, run func()) {
 	r := w.run
-	p, serving, off := r.process, r.gateway.serving, r.faults.off
+	serving, off := r.gateway.serving, r.faults.off
 	p.admitting, r.faults.off = true, true
 	defer func() {
 		p.admitting, r.gateway.serving, r.faults.off = false, serving, off
@@ -132,7 +130,7 @@ func (w *webhooks) serveUntilReturned(run func()) {
 		defer close(done)
 		run()
 	}()
-	r.serveUntil(done)
+	r.serveUntil(p, done)
 }
 
 // responseBuffer keeps a response.

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// processes has one process of each program that was started, in the order of the programs. Where only one of them can
+// go on, the first one does.
+type processes []*process
+
+// set adds a process, or replaces the one of the same program.
+func (ps *processes) set(p *process) {
+	if p.program.index < len(*ps) {
+		(*ps)[p.program.index] = p
+		return
+	}
+	*ps = append(*ps, p)
+}
+
+// only returns the present process of the program of a process.
+func (ps processes) only(p *process) processes { return ps[p.program.index : p.program.index+1] }
+
+// has reports whether a process has not been replaced.
+func (ps processes) has(p *process) bool { return slices.Contains(ps, p) }
+
+// follow reports whether one of the processes has replaced another one.
+func (ps processes) follow(old *process) bool {
+	return slices.ContainsFunc(ps, func(p *process) bool { return p.program.index == old.program.index && p != old })
+}
+
+// dead returns the first process that has ended, or nil.
+func (ps processes) dead() *process {
+	for _, p := range ps {
+		if p.dead.Load() {
+			return p
+		}
+	}
+	return nil
+}
+
+// nextTurn tells the queues that the next turn of the loop begins.
+func (ps processes) nextTurn() {
+	for _, p := range ps {
+		p.queue.turn.Add(1)
+	}
+}
+
+// endDelivery ends deliveries whose handlers have returned. It reports whether it has started another one.
+func (ps processes) endDelivery() bool {
+	for _, p := range ps {
+		if p.endDelivery() {
+			return true
+		}
+	}
+	return false
+}
+
+// concurrent reports whether several reconciles can run at once.
+func (ps processes) concurrent() bool { return len(ps) > 1 || ps[0].manager != nil }
+
+// busy reports whether a reconcile or a handler is running.
+func (ps processes) busy() bool { return slices.ContainsFunc(ps, (*process).busy) }
+
+// empty reports whether no request is queued.
+func (ps processes) empty() bool {
+	return !slices.ContainsFunc(ps, func(p *process) bool { return !p.queue.empty() })
+}
+
+// done reports whether neither a request nor a handler of a manager can lead to another reconcile.
+func (ps processes) done() bool {
+	return ps.empty() && !slices.ContainsFunc(ps, func(p *process) bool { return p.manager != nil })
+}
+
+// haveRunnables reports whether runnables other than controllers were added to a manager.
+func (ps processes) haveRunnables() bool {
+	return slices.ContainsFunc(ps, func(p *process) bool { return p.manager != nil && p.manager.busy })
+}
+
+// active returns the first running reconcile, or nil.
+func (ps processes) active() *activity {
+	for _, p := range ps {
+		if len(p.active) > 0 {
+			return p.active[0]
+		}
+	}
+	return nil
+}
+
+// isActive reports whether a reconcile is running.
+func (ps processes) isActive(name string) bool {
+	return slices.ContainsFunc(ps, func(p *process) bool { return p.activity(name) != nil })
+}
+
+// informers yields the caches.
+func (ps processes) informers() iter.Seq[*informer] {
+	return func(yield func(*informer) bool) {
+		for _, p := range ps {
+			for _, i := range p.informers {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// webhooks yields the webhooks of the processes that have not ended.
+func (ps processes) webhooks() iter.Seq[webhook] {
+	return func(yield func(webhook) bool) {
+		for _, p := range ps {
+			for _, hook := range p.webhooks {
+				if !p.dead.Load() && !yield(hook) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// queued yields the queued requests.
+func (ps processes) queued() iter.Seq[queued] {
+	return func(yield func(queued) bool) {
+		for _, p := range ps {
+			for item := range p.queue.all() {
+				if !yield(item) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// take removes and returns the request that is the next one to be reconciled: of the first one of each process, the one
+// that is due first.
+func (ps processes) take(due func(queued) time.Time) (queued, bool) {
+	if len(ps) == 1 {
+		return ps[0].queue.take(due)
+	}
+	var first *process
+	var at time.Time
+	for _, p := range ps {
+		if item, ok := p.queue.first(due); ok && (first == nil || item.due.Before(at)) {
+			first, at = p, item.due
+		}
+	}
+	if first == nil {
+		return queued{}, false
+	}
+	return first.queue.take(due)
+}
+
+// nextCall removes and returns the next call to be served, or nil. Calls that another reconcile overtakes are served if
+// no other call waits.
+func (ps processes) nextCall() *call {
+	for _, overtaken := range []bool{false, true} {
+		for _, p := range ps {
+			if c := p.next(overtaken); c != nil {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// rival returns the name of another running reconcile that waits for a response too, or "": one of the same process, or
+// else one of another process.
+func (ps processes) rival(c *call) string {
+	if c.process.activity(c.who) == nil {
+		return ""
+	}
+	if name := c.process.waiting(c.who); name != "" {
+		return name
+	}
+	for _, p := range ps {
+		if p == c.process {
+			continue
+		}
+		if name := p.waiting(c.who); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// restartWhenIdle ends the processes that are to restart when everything is idle, and reports whether there are any.
+func (ps processes) restartWhenIdle() bool {
+	restarted := false
+	for _, p := range ps {
+		if p.restartWhenIdle {
+			p.die()
+			restarted = true
+		}
+	}
+	return restarted
+}
+
+// site returns the site of an action of a process.
+func (p *process) site(act, kind string, key types.NamespacedName) site {
+	return site{program: p.program.name, act: act, kind: kind, key: key}
+}
