@@ -39,7 +39,7 @@ type recovery struct {
 func explore(t *testing.T, p *plan, options Options) *Report {
 	defer tune(t)()
 	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), lastProgress: time.Now(), seen: map[point]bool{}}
-	x.cert.Seed = options.Seed
+	x.cert.Seed, x.cert.Programs = options.Seed, len(p.programs)
 	report := &Report{}
 	defer func() {
 		x.cert.Elapsed, x.cert.failed = time.Since(x.begin), report.Failure != nil
@@ -66,8 +66,10 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 // length is the length of a run in requests. Starting controllers takes as long as twenty.
 func (p *plan) length(reference *outcome) int {
 	length := max(reference.requests, 1)
-	if p.Setup != nil {
-		length += 20
+	for _, program := range p.programs {
+		if program.setup != nil {
+			length += 20
+		}
 	}
 	return length
 }

@@ -70,8 +70,8 @@ const (
 	FaultRestart Fault = "restart"
 	// FaultMeanwhile performs the next steps of the users during a reconcile, just before a request.
 	FaultMeanwhile Fault = "meanwhile"
-	// FaultOvertaken finishes another reconcile of the same process before a request is answered. It applies where several
-	// reconciles run at once: with several workers, or several controllers.
+	// FaultOvertaken finishes another reconcile before a request is answered. It applies where several reconciles run at
+	// once: with several workers, several controllers, or several programs.
 	FaultOvertaken Fault = "overtaken"
 	// FaultLate delays an actor until everything else is idle.
 	FaultLate Fault = "late"

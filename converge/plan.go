@@ -52,7 +52,7 @@ func newPlan(s Scenario) (*plan, error) {
 	if s.Scheme == nil {
 		return nil, errors.New("scenario: Scheme is required")
 	}
-	first := newProgram(&s, byProcess)
+	first := newProgram(&s)
 	c := &scenarioCheck{plan: &plan{Scenario: s, programs: []*program{first}}, program: first}
 	c.reconciler()
 	c.kinds()
@@ -61,7 +61,8 @@ func newPlan(s Scenario) (*plan, error) {
 	c.faults()
 	c.oracles()
 	c.exceptions()
-	c.admission()
+	c.admission("", c.Webhooks)
+	c.furtherPrograms()
 	crds := c.definitions()
 	p := c.plan
 	if p.MaxReconciles <= 0 {
@@ -144,8 +145,13 @@ func (c *scenarioCheck) kinds() {
 		}
 		c.program.filters = append(c.program.filters, of)
 	}
-	for i, obj := range c.Uncached {
-		c.program.uncached[c.kindOf(fmt.Sprintf("Uncached[%d]", i), obj)] = true
+	c.uncached("", c.Uncached)
+}
+
+// uncached reads the kinds that the client of the program reads from the API server.
+func (c *scenarioCheck) uncached(prefix string, objects []client.Object) {
+	for i, obj := range objects {
+		c.program.uncached[c.kindOf(fmt.Sprintf("%sUncached[%d]", prefix, i), obj)] = true
 	}
 }
 

@@ -3,6 +3,8 @@
 package converge
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// Program is a further program of a scenario, with a manager of its own.
+type Program struct {
+	// Name is the name of its client, which is also the default of its field managers, and its name in messages. Required.
+	Name string
+	// Setup registers controllers with its manager, at the start and after each crash. Required.
+	Setup func(manager.Manager) error
+	// Webhooks are configurations of the webhooks that Setup registers, as [Scenario.Webhooks] are.
+	Webhooks []client.Object
+	// Uncached are kinds that its client reads from the API server, as [Scenario.Uncached] are.
+	Uncached []client.Object
+}
 
 // program is what a process runs: the parts of a valid scenario that the authors of controllers write.
 type program struct {
@@ -69,9 +83,36 @@ func (p *plan) isProgram(client string) bool {
 	return false
 }
 
-// newProgram returns the program of a scenario, without what a check fills in.
-func newProgram(s *Scenario, client string) *program {
+// newProgram returns the program of New or Setup, without what a check fills in.
+func newProgram(s *Scenario) *program {
 	return &program{
-		client: client, build: s.New, setup: s.Setup, indexes: s.Indexes, uncached: map[schema.GroupVersionKind]bool{},
+		client: byProcess, build: s.New, setup: s.Setup, indexes: s.Indexes, uncached: map[schema.GroupVersionKind]bool{},
+	}
+}
+
+// furtherPrograms checks the further programs.
+func (c *scenarioCheck) furtherPrograms() {
+	names := []string{"", byProcess, byUser, byOther, byCollector}
+	for _, actor := range c.World {
+		names = append(names, actor.Name)
+	}
+	for i, p := range c.Programs {
+		field := fmt.Sprintf("Programs[%d]", i)
+		switch {
+		case p.Name == "":
+			c.problem("%s.Name is required", field)
+		case slices.Contains(names, p.Name):
+			c.problem("%s.Name must not be %q, which is the name of another client", field, p.Name)
+		}
+		if p.Setup == nil {
+			c.problem("%s.Setup is required", field)
+		}
+		names = append(names, p.Name)
+		c.program = &program{
+			index: i + 1, name: p.Name, client: p.Name, setup: p.Setup, uncached: map[schema.GroupVersionKind]bool{},
+		}
+		c.uncached(field+".", p.Uncached)
+		c.admission(field+".", p.Webhooks)
+		c.programs = append(c.programs, c.program)
 	}
 }

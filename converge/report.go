@@ -44,8 +44,9 @@ type Failure struct {
 // model leads the reconciler to another state. For several faults it only counts the schedules that were tried.
 type Certificate struct {
 	Seed uint64
-	// Points is the number of injection points in the run without faults, and Reconciles that of its reconciles.
-	Points, Reconciles int
+	// Programs is the number of programs, Points that of the injection points in the run without faults, and Reconciles that
+	// of its reconciles.
+	Programs, Points, Reconciles int
 	// Enumerated counts faults at points, Pruned those that are equivalent to another fault, and Singles those that were
 	// tried. SinglesLeft counts those that were not, because that would have taken too long.
 	Enumerated, Pruned, Singles, SinglesLeft int
@@ -83,8 +84,8 @@ func (c Certificate) String() string {
 		b.WriteString(", except for what is left out")
 	}
 	fmt.Fprintf(
-		&b, ": %s with %d faults, %d of them equivalent to others, %d run", plural(c.Points, "point"), c.Enumerated, c.Pruned,
-		c.Singles,
+		&b, ": %s%s with %d faults, %d of them equivalent to others, %d run", c.programs(), plural(c.Points, "point"),
+		c.Enumerated, c.Pruned, c.Singles,
 	)
 	if c.SinglesLeft > 0 && !c.failed {
 		fmt.Fprintf(&b, ", %d not run: -converge.singles runs all", c.SinglesLeft)
@@ -98,6 +99,14 @@ func (c Certificate) String() string {
 		fmt.Fprintf(&b, "; %s without an effect", plural(c.Idle, "write"))
 	}
 	return b.String()
+}
+
+// programs names the number of programs if there are several.
+func (c Certificate) programs() string {
+	if c.Programs < 2 {
+		return ""
+	}
+	return plural(c.Programs, "program") + ", "
 }
 
 // String formats the failure with its timeline.

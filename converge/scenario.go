@@ -39,6 +39,9 @@ type Scenario struct {
 	// Setup registers controllers with a manager, at the start and after each crash. It replaces New. [EnvOf] returns the
 	// other parts of the environment.
 	Setup func(manager.Manager) error
+	// Programs are further programs, each with a manager, caches and crashes of its own. The program of New or Setup starts
+	// first, the others in their order. All faults apply to each of them.
+	Programs []Program
 
 	// CRDs are the definitions of custom kinds: their schema, defaults and validation. A custom kind without a definition
 	// accepts all content, is namespaced, and has a status subresource if its Go type has a Status.

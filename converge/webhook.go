@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/internal/memapi"
@@ -69,10 +70,10 @@ func (r *run) startWebhooks(m *processManager) {
 	}
 }
 
-// admission reads the configurations of webhooks.
-func (c *scenarioCheck) admission() {
-	for i, obj := range c.Webhooks {
-		field := fmt.Sprintf("Webhooks[%d]", i)
+// admission reads the configurations of webhooks of the program.
+func (c *scenarioCheck) admission(prefix string, configurations []client.Object) {
+	for i, obj := range configurations {
+		field := fmt.Sprintf("%sWebhooks[%d]", prefix, i)
 		switch obj := obj.(type) {
 		case *admissionregistrationv1.MutatingWebhookConfiguration:
 			for n, w := range obj.Webhooks {

@@ -13,12 +13,14 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// byProcess, byUser and byOther are the names of the clients that are not those of actors. Events have the name of the
+// byProcess, byUser and byOther are the names of the clients that are not those of actors or programs. Events have the name of the
 // client that has made the change.
 const (
 	byProcess = "manager"
 	byUser    = "user"
 	byOther   = "another client"
+	// byCollector is the name of the garbage collector.
+	byCollector = "kube-controller-manager"
 )
 
 // world is everything outside of the process: the API server, the external system, and the clock.
