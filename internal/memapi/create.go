@@ -27,6 +27,8 @@ type request struct {
 	lost                         map[string]any // see tidy
 	// the object before the server adds anything but defaults, for managed fields; nil if the server adds nothing
 	sent client.Object
+	// written is set for a request for another version than that of the storage.
+	written *otherForms
 }
 
 // create stores a decoded object, and returns its record. The result must not be changed.
@@ -88,9 +90,9 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	}
 	if req.dryRun {
 		t.used(key) // the UID is not used again
-		return &record{object: obj, status: req.status}, nil
+		return s.unsaved(t, obj, req.status)
 	}
-	return s.put(t, key, obj, req), nil
+	return s.save(t, key, obj, req)
 }
 
 // named returns an object with a generated name, if it needs one, and the existing object of that name.

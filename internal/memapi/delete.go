@@ -27,12 +27,19 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if r == nil {
 		return t.notFound(key.Name)
 	}
+	r, err := s.as(t, r)
+	if err != nil {
+		return err
+	}
 	req := request{client: by, dryRun: len(opts.DryRun) > 0}
 	if err := s.validate(admissionv1.Delete, t, nil, r, req); err != nil {
 		return err
 	}
 	if r = t.objects[key]; r == nil { // admission may have deleted it
 		return t.notFound(key.Name)
+	}
+	if r, err = s.as(t, r); err != nil {
+		return err
 	}
 	if isNamespace(t) {
 		if done, err := s.terminate(t, r, by, opts); done || err != nil {
@@ -55,7 +62,9 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	}
 	// a graceful deletion with a grace period of zero is stored before the object is removed
 	if (graceful || len(finalizers) > 0) && !req.dryRun && (r.loose || !sameDeletion(obj, r.object)) {
-		r = s.put(t, key, obj, r.request(by))
+		if r, err = s.save(t, key, obj, r.request(by)); err != nil {
+			return err
+		}
 	}
 	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && len(r.object.GetFinalizers()) > 0 &&
 		len(finalizers) == 0 && !graceful && !req.dryRun {
@@ -66,7 +75,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || req.dryRun {
 		return nil
 	}
-	s.remove(t, r, by)
+	s.remove(t, t.objects[key], by)
 	return nil
 }
 

@@ -128,17 +128,20 @@ func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
 		}
 		p.records = s.snapshot(t, p.version)
 	}
-	p.take(t, sel, after, limit)
-	return p, nil
+	return p, s.take(&p, t, sel, after, limit)
 }
 
 // take returns the selected objects after a key, up to a limit. If the namespace has more objects there is a next page,
 // even if none of these is selected and the page will be empty.
-func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64) {
+func (s *Server) take(p *page, t *table, sel selector, after client.ObjectKey, limit int64) error {
 	all := p.records
 	p.records = make([]*record, 0, len(all))
 	left := int64(0)
 	for _, r := range all {
+		r, err := s.as(t, r)
+		if err != nil {
+			return err
+		}
 		switch {
 		case after.Name != "" && compareKeys(r.key, after) <= 0, sel.namespace != "" && r.key.Namespace != sel.namespace:
 		case limit > 0 && int64(len(p.records)) == limit:
@@ -153,6 +156,7 @@ func (p *page) take(t *table, sel selector, after client.ObjectKey, limit int64)
 			p.remaining = &left
 		}
 	}
+	return nil
 }
 
 // listVersion returns the resource version at which to list, if the options set one.
@@ -197,7 +201,7 @@ func (s *Server) snapshot(t *table, version int64) []*record {
 	events := s.Events(version)
 	for i := len(events) - 1; i >= 0; i-- {
 		event := events[i]
-		if event.Kind != t.kind.GroupVersionKind {
+		if event.record.table.shelf != t.shelf {
 			continue
 		}
 		at, found := slices.BinarySearchFunc(records, event.Key, func(r *record, key client.ObjectKey) int {

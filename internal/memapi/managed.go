@@ -19,7 +19,9 @@ func (s *Server) manage(t *table, r *record, obj client.Object, req request) (cl
 	if !r.managed || req.manager == "" {
 		return obj, nil
 	}
-	updated, err := s.applier.Update(r.onWire(t), obj, req.manager, req.subresource, s.now())
+	updated, err := s.applier.Update(
+		r.onWire(t), obj, req.manager, req.subresource, s.now(), s.converter(t),
+	)
 	if err != nil {
 		return nil, internal(err)
 	}
@@ -57,28 +59,61 @@ func (s *Server) withManagedFields(t *table, r *record) (*record, error) {
 	var fields []metav1.ManagedFieldsEntry
 	var live client.Object
 	for _, event := range s.history {
-		if event.Key != r.key || event.Kind != t.kind.GroupVersionKind || event.Object.GetUID() != r.uid {
+		if event.Key != r.key || event.record.table.shelf != t.shelf || event.Object.GetUID() != r.uid {
 			continue
 		}
-		stored := event.record.onWire(t)
+		stored, before, err := s.forRequest(event)
+		if err != nil {
+			return nil, err
+		}
+		if before != nil {
+			live = withFields(before, fields)
+		}
 		if event.request.manager != "" { // not a deletion
 			written := stored
 			if event.request.sent != nil {
 				written = event.request.sent
 			}
 			updated, err := s.applier.Update(
-				live, withFields(written, fields), event.request.manager, event.request.subresource, event.at,
+				live, withFields(written, fields), event.request.manager, event.request.subresource, event.at, s.converter(t),
 			)
 			if err != nil {
 				return nil, internal(err)
 			}
 			fields = updated.GetManagedFields()
 		}
-		live = withFields(stored, fields)
 	}
+	return r.withFields(fields), nil
+}
+
+// forRequest returns the objects of an event in the version of the request that has caused it.
+func (s *Server) forRequest(event Event) (stored, before client.Object, err error) {
+	t := event.record.table
+	if w := event.request.written; w != nil {
+		t = w.version
+	}
+	r, err := s.as(t, event.record)
+	if err != nil {
+		return nil, nil, err
+	}
+	if event.before == nil {
+		return r.onWire(t), nil, nil
+	}
+	old, err := s.as(t, event.before)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.onWire(t), old.onWire(t), nil
+}
+
+// withFields returns a record of the same object with managed fields, which are kept from now on.
+func (r *record) withFields(fields []metav1.ManagedFieldsEntry) *record {
 	managed := *r
-	managed.managed, managed.content, managed.object = true, nil, withFields(r.object, fields)
-	return &managed, nil
+	managed.managed, managed.content, managed.other, managed.object = true, nil, nil, withFields(r.object, fields)
+	if r.other != nil && r.other.raw != nil {
+		managed.other = &otherForms{version: r.other.version, raw: withFields(r.other.raw, fields)}
+	}
+	return &managed
 }
 
 // movesFields reports whether an update that changes nothing else changes the field managers of an object whose managed
@@ -102,7 +137,7 @@ func (s *Server) movesFields(t *table, r *record, req request) (bool, error) {
 	}
 	fields := managed.object.GetManagedFields()
 	updated, err := s.applier.Update(
-		managed.onWire(t), withFields(req.sent, fields), req.manager, req.subresource, s.now(),
+		managed.onWire(t), withFields(req.sent, fields), req.manager, req.subresource, s.now(), s.converter(t),
 	)
 	if err != nil {
 		return false, internal(err)

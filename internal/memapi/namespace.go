@@ -48,7 +48,7 @@ func (s *Server) createNamespaces() {
 		if t.goType == nil {
 			obj = &unstructured.Unstructured{Object: contentOf(ns, namespaceKind, false)}
 		}
-		r := &record{key: key, object: obj, uid: ns.UID, version: 1}
+		r := &record{table: t, key: key, object: obj, uid: ns.UID, version: 1}
 		t.objects[key], t.sorted = r, append(t.sorted, r)
 	}
 }

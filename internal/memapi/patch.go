@@ -244,7 +244,9 @@ func (s *Server) apply(
 func (s *Server) applied(
 	t *table, live client.Object, patch *unstructured.Unstructured, force bool, req request,
 ) (client.Object, error) {
-	obj, err := t.fromApplier(s.applier.Apply(live, patch, req.manager, force, req.subresource, s.now()))
+	obj, err := t.fromApplier(s.applier.Apply(
+		live, patch, req.manager, force, req.subresource, s.now(), s.converter(t),
+	))
 	if err != nil {
 		return nil, err
 	}

@@ -172,6 +172,9 @@ func (c *subresourceClient) getScale(ctx context.Context, obj, body client.Objec
 	if r == nil {
 		return t.notFound(key.Name)
 	}
+	if r, err = c.server.as(t, r); err != nil {
+		return err
+	}
 	scale, err := t.scaleOf(r.object)
 	if err != nil {
 		return err

@@ -23,6 +23,11 @@ type Options struct {
 	Registry *kinds.Registry
 	// Applier implements server-side apply and tracks managed fields. Without one, apply requests fail.
 	Applier Applier
+	// Conversion is the webhook that converts custom objects whose definition has one. Without one, conversions fail.
+	Conversion Conversion
+	// Versions are the versions by group and kind in which [Event], [Server.Kinds] and [Server.Garbage] show custom kinds
+	// with several versions. The default is the storage version or, if it is not served, another one.
+	Versions map[schema.GroupKind]string
 	// Admission decides about writes after the built-in rules for namespaces. None by default.
 	Admission Admission
 	// Seed determines generated names and UIDs. Servers with the same seed generate the same ones for the same objects.
@@ -34,28 +39,36 @@ type Options struct {
 // Applier merges apply configurations and tracks managed fields. It must not change its arguments.
 type Applier interface {
 	// Apply returns the live object with a configuration applied by a manager. The live object is nil if it does not
-	// exist. The error is a conflict if another manager owns a field and force is false.
+	// exist. The error is a conflict if another manager owns a field and force is false. convert is nil for a kind with
+	// one version.
 	Apply(
 		live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
+		convert kinds.Converter,
 	) (client.Object, error)
 	// Update returns the updated object with the managed fields after a request other than apply. The live object is nil
 	// if the updated one is new.
-	Update(live, updated client.Object, manager, subresource string, now time.Time) (client.Object, error)
+	Update(
+		live, updated client.Object, manager, subresource string, now time.Time, convert kinds.Converter,
+	) (client.Object, error)
 }
 
 // Server is a Kubernetes API server in memory. Its methods, and those of its clients, must not be called concurrently.
 type Server struct {
-	registry  *kinds.Registry
-	applier   Applier
-	admission Admission
-	seed      uint64
-	now       func() time.Time
+	registry   *kinds.Registry
+	applier    Applier
+	admission  Admission
+	conversion Conversion
+	shown      map[schema.GroupKind]string
+	seed       uint64
+	now        func() time.Time
+
+	failedConversion error
 
 	version   int64
 	compacted int64 // history before this version is not served
 	history   []Event
 	tables    map[schema.GroupVersionKind]*table
-	sorted    []*table                // by group, version and kind
+	sorted    []*table                // of events, by group, version and kind
 	types     map[reflect.Type]*table // by Go type of objects and lists
 	generated map[string]uint64       // by generateName
 	watchers  []*watcher
@@ -68,7 +81,8 @@ type Server struct {
 // events.
 func New(opts Options) *Server {
 	s := &Server{
-		registry: opts.Registry, applier: opts.Applier, admission: opts.Admission, seed: opts.Seed, now: opts.Now,
+		registry: opts.Registry, applier: opts.Applier, admission: opts.Admission, conversion: opts.Conversion,
+		shown: opts.Versions, seed: opts.Seed, now: opts.Now,
 		version: 1, history: make([]Event, 0, 32), tables: make(map[schema.GroupVersionKind]*table, 8),
 		types: make(map[reflect.Type]*table, 16),
 	}
@@ -98,7 +112,7 @@ type Event struct {
 
 	request        request
 	at             time.Time
-	record, before *record // of Object and Old
+	record, before *record // of Object and Old, in the version in which they are stored
 }
 
 // Version returns the resource version of the last change of any object. A new server has 1.
@@ -115,11 +129,12 @@ func (s *Server) Events(after int64) []Event {
 }
 
 // Get returns the stored object, which must not be changed, or nil if it does not exist. Its type is that of the
-// scheme, without kind and API version, or *unstructured.Unstructured if the scheme has no type.
+// scheme, without kind and API version, or *unstructured.Unstructured if the scheme has no type. An object that is
+// stored in another version is converted.
 func (s *Server) Get(kind schema.GroupVersionKind, key client.ObjectKey) client.Object {
 	if t := s.tables[kind]; t != nil {
 		if r := t.objects[key]; r != nil {
-			return r.object
+			return s.show(t, r).object
 		}
 	}
 	return nil
@@ -133,7 +148,7 @@ func (s *Server) List(kind schema.GroupVersionKind) []client.Object {
 	}
 	objects := make([]client.Object, len(t.sorted))
 	for i, r := range t.sorted {
-		objects[i] = r.object
+		objects[i] = s.show(t, r).object
 	}
 	return objects
 }

@@ -19,19 +19,18 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// table stores the objects of a kind.
+// table stores the objects of a kind, or shows them in another version than that in which they are stored.
 type table struct {
+	*shelf
+
 	kind     *kinds.Kind
 	resource schema.GroupResource
-	goType   reflect.Type // objects are stored as pointers to it; nil for unstructured objects
-
-	objects map[client.ObjectKey]*record
-	sorted  []*record
-	lives   map[client.ObjectKey]uint64 // the number of UIDs used
+	goType   reflect.Type // objects are pointers to it; nil for unstructured objects
 }
 
 // record is a version of an object.
 type record struct {
+	table   *table // the version of the object
 	key     client.ObjectKey
 	object  client.Object
 	uid     types.UID
@@ -43,6 +42,7 @@ type record struct {
 	scaled  bool // whether the last write was to its scale
 
 	content map[string]any // the object as maps and lists; nil until needed
+	other   *otherForms    // nil if there are none
 }
 
 // table returns the table of a kind, or an error if the kind is not served.
@@ -54,16 +54,16 @@ func (s *Server) table(gvk schema.GroupVersionKind) (*table, error) {
 	if !served {
 		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
-	t := &table{
-		kind: kind, resource: schema.GroupResource{Group: kind.Group, Resource: kind.Plural},
-		goType: s.registry.Scheme().AllKnownTypes()[gvk], objects: map[client.ObjectKey]*record{},
-	}
-	s.tables[gvk] = t
-	i, _ := slices.BinarySearchFunc(s.sorted, gvk, func(t *table, gvk schema.GroupVersionKind) int {
-		return compareKinds(t.kind.GroupVersionKind, gvk)
+	s.sort(s.newShelf(kind).shown)
+	return s.tables[gvk], nil
+}
+
+// sort adds a table to those of events.
+func (s *Server) sort(t *table) {
+	i, _ := slices.BinarySearchFunc(s.sorted, t, func(a, b *table) int {
+		return compareKinds(a.kind.GroupVersionKind, b.kind.GroupVersionKind)
 	})
 	s.sorted = slices.Insert(s.sorted, i, t)
-	return t, nil
 }
 
 // tableOf returns the table for an object or a list.
@@ -104,13 +104,14 @@ func (r *record) request(by string) request {
 	return request{client: by, managed: r.managed, status: r.status}
 }
 
-// put stores an object as the next version, and returns its record. The object must not be changed afterwards.
+// put stores an object in the version of the storage as the next version, and returns its record. The object must not
+// be changed afterwards.
 func (s *Server) put(t *table, key client.ObjectKey, obj client.Object, req request) *record {
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	r := &record{
-		key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status,
-		loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource,
+		table: t, key: key, object: obj, uid: obj.GetUID(), version: s.version, managed: req.managed, status: req.status,
+		loose: len(req.lost) > 0, scaled: req.subresource == scaleSubresource, other: req.written,
 	}
 	event := Event{
 		Version: s.version, Type: watch.Added, Kind: t.kind.GroupVersionKind, Key: key, Object: obj,
@@ -135,7 +136,7 @@ func (t *table) replace(r *record) {
 	t.sorted[i], t.objects[r.key] = r, r
 }
 
-// remove removes an object for a client.
+// remove removes an object for a client. The record is the stored one.
 func (s *Server) remove(t *table, r *record, by string) {
 	s.version++
 	last := shallowCopy(r.object)
@@ -146,7 +147,8 @@ func (s *Server) remove(t *table, r *record, by string) {
 	t.used(r.key)
 	s.record(t, Event{
 		Version: s.version, Type: watch.Deleted, Kind: t.kind.GroupVersionKind, Key: r.key, Object: last, Old: r.object,
-		Client: by, record: &record{key: r.key, object: last, status: r.status}, before: r,
+		Client: by, before: r,
+		record: &record{table: r.table, key: r.key, object: last, uid: r.uid, version: s.version, status: r.status},
 	})
 }
 
@@ -159,9 +161,17 @@ func (t *table) used(key client.ObjectKey) {
 }
 
 func (s *Server) record(t *table, event Event) {
+	if t != t.shown || event.record.table != t {
+		event.Kind, event.Object = t.shown.kind.GroupVersionKind, s.show(t.shown, event.record).object
+		if event.before != nil {
+			event.Old = s.show(t.shown, event.before).object
+		}
+	} else if event.before != nil && event.before.table != t {
+		event.Old = s.show(t, event.before).object
+	}
 	s.history = append(s.history, event)
 	for _, w := range s.watchers {
-		w.see(t, event)
+		w.see(s, event)
 	}
 }
 

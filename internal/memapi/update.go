@@ -31,8 +31,11 @@ func (s *Server) update(
 		return nil, t.otherUID(key, uid, r.uid, req.dryRun)
 	}
 	before, original := r, req
+	r, err := s.as(t, r)
+	if err != nil {
+		return nil, err
+	}
 	if req.managed {
-		var err error
 		if r, err = s.withManagedFields(t, r); err != nil {
 			return nil, err
 		}
@@ -81,9 +84,9 @@ func (s *Server) store(t *table, before, r *record, obj client.Object, req reque
 	}
 	if emptied(t, obj, r.object) {
 		if !req.dryRun {
-			s.remove(t, r, req.client)
+			s.remove(t, before, req.client)
 		}
-		last := &record{object: obj, status: req.status}
+		last := &record{table: t, object: obj, status: req.status}
 		if len(req.lost) > 0 { // the object was not stored
 			maps.Copy(last.contents(t)["metadata"].(map[string]any), req.lost)
 		}
@@ -93,18 +96,27 @@ func (s *Server) store(t *table, before, r *record, obj client.Object, req reque
 		ignoreManagedTimes(obj, r.object)
 	}
 	if req.dryRun {
-		return &record{object: obj, status: req.status}, nil
+		return s.unsaved(t, obj, req.status)
 	}
 	obj.SetSelfLink("")
-	if len(req.lost) == 0 && !r.loose && req.status == r.status && same(obj, r.object) {
-		if r != before {
-			t.replace(r)
+	if len(req.lost) > 0 || r.loose {
+		return s.save(t, r.key, obj, req)
+	}
+	stored := before
+	if r.managed && !before.managed {
+		stored = before.withFields(r.object.GetManagedFields())
+	}
+	if unchanged, err := s.unchanged(t, stored, obj, req.status); err != nil {
+		return nil, err
+	} else if unchanged {
+		if stored != before {
+			t.replace(stored)
 		}
 		if moved, err := s.movesFields(t, r, req); !moved {
 			return r, err
 		}
 	}
-	return s.put(t, r.key, obj, req), nil
+	return s.save(t, r.key, obj, req)
 }
 
 // hasStatusAfter reports whether an object has a status after a request has changed it to obj.

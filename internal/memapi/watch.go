@@ -4,6 +4,7 @@ package memapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,24 +63,44 @@ func (w *watcher) send(kind watch.EventType, obj runtime.Object) {
 }
 
 // see sends an event as a watch with the selector of this watcher reports it.
-func (w *watcher) see(t *table, event Event) {
-	if t != w.table {
+func (w *watcher) see(s *Server, event Event) {
+	t := w.table
+	if event.record.table.shelf != t.shelf {
 		return
 	}
-	before := event.Old != nil && w.selector.matches(t, event.Key, event.Old)
-	after := event.Type != watch.Deleted && w.selector.matches(t, event.Key, event.Object)
+	current, err := s.as(t, event.record)
+	var old *record
+	if err == nil {
+		old, err = s.as(t, event.before)
+	}
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	before := old != nil && w.selector.matches(t, event.Key, old.object)
+	after := event.Type != watch.Deleted && w.selector.matches(t, event.Key, current.object)
 	switch {
 	case before && after:
-		w.show(watch.Modified, event.record)
+		w.show(watch.Modified, current)
 	case after:
-		w.show(watch.Added, event.record)
+		w.show(watch.Added, current)
 	case before && event.Type == watch.Deleted:
-		w.show(watch.Deleted, event.record)
+		w.show(watch.Deleted, current)
 	case before:
-		removed := shallowCopy(event.Old)
+		removed := shallowCopy(old.object)
 		removed.SetResourceVersion(strconv.FormatInt(event.Version, 10))
-		w.show(watch.Deleted, &record{object: removed, status: event.before.status})
+		w.show(watch.Deleted, &record{table: t, object: removed, status: old.status})
 	}
+}
+
+// fail ends the watch with an error.
+func (w *watcher) fail(err error) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		status = apierrors.NewInternalError(err)
+	}
+	w.send(watch.Error, new(status.Status()))
+	w.Stop()
 }
 
 func (w *watcher) show(kind watch.EventType, r *record) {
@@ -158,7 +179,9 @@ func (c *serverClient) Watch(
 	w.events = make(chan watch.Event, watchBuffer+len(t.sorted)+len(replayed))
 	switch {
 	case initial:
-		w.showAll(s.version, raw.SendInitialEvents != nil)
+		if err := w.showAll(s, raw.SendInitialEvents != nil); err != nil {
+			return nil, err
+		}
 	case since == 0: // from now on
 	case since < s.compacted:
 		w.send(
@@ -169,9 +192,7 @@ func (c *serverClient) Watch(
 		return w, nil
 	default:
 		for _, event := range replayed {
-			if event.Kind == t.kind.GroupVersionKind {
-				w.see(t, event)
-			}
+			w.see(s, event)
 		}
 	}
 	s.watchers = append(s.open(), w)
@@ -180,15 +201,20 @@ func (c *serverClient) Watch(
 }
 
 // showAll sends all objects as added. withBookmark reports whether the client asked for a bookmark after them.
-func (w *watcher) showAll(version int64, withBookmark bool) {
+func (w *watcher) showAll(s *Server, withBookmark bool) error {
 	for _, r := range w.table.sorted {
+		r, err := s.as(w.table, r)
+		if err != nil {
+			return err
+		}
 		if w.selector.matches(w.table, r.key, r.object) {
 			w.show(watch.Added, r)
 		}
 	}
 	if withBookmark && w.bookmarks {
-		w.bookmark(version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		w.bookmark(s.version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
+	return nil
 }
 
 // watchVersion returns the version after which a watch starts, or 0 if the request has none.

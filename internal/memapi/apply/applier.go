@@ -59,20 +59,25 @@ func New(registry *kinds.Registry) *Applier {
 // the type that the scheme has for the kind. It is unstructured if the type of a custom kind cannot hold it, which the
 // schema must refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are not
 // changed.
+//
+// Managers of other versions own fields of these versions, to which convert converts objects. It may be nil for a kind
+// with one version.
 func (a *Applier) Apply(
 	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
+	convert kinds.Converter,
 ) (client.Object, error) {
-	if patch.GetResourceVersion() != "" {
-		return a.apply(live, patch, manager, force, subresource, now)
+	if patch.GetResourceVersion() != "" || convert != nil {
+		return a.apply(live, patch, manager, force, subresource, now, convert)
 	}
 	r := request{applied: true, force: force, manager: manager, subresource: subresource}
 	return a.memory.recall(r, live, patch, live, now, func() (client.Object, error) {
-		return a.apply(live, patch, manager, force, subresource, now)
+		return a.apply(live, patch, manager, force, subresource, now, nil)
 	})
 }
 
 func (a *Applier) apply(
 	live client.Object, patch *unstructured.Unstructured, manager string, force bool, subresource string, now time.Time,
+	convert kinds.Converter,
 ) (client.Object, error) {
 	k, ok := a.registry.For(patch.GroupVersionKind())
 	if live != nil {
@@ -81,7 +86,7 @@ func (a *Applier) apply(
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s is not served", patch.GroupVersionKind()))
 	}
-	fields, err := a.manager(k, subresource)
+	fields, err := a.managerWith(k, subresource, convert)
 	if err != nil {
 		return nil, err
 	}
@@ -105,18 +110,22 @@ func (a *Applier) apply(
 // Update returns an updated object with the managed fields after a request of a manager other than apply. The live
 // object is nil if the updated one is created. Neither of them is changed.
 //
-// Managed fields in the updated object that differ from those of the live one are an attempt to change them.
+// Managed fields in the updated object that differ from those of the live one are an attempt to change them. For
+// convert see [Applier.Apply].
 func (a *Applier) Update(
-	live, updated client.Object, manager, subresource string, now time.Time,
+	live, updated client.Object, manager, subresource string, now time.Time, convert kinds.Converter,
 ) (client.Object, error) {
+	if convert != nil {
+		return a.update(live, updated, manager, subresource, now, convert)
+	}
 	r := request{manager: manager, subresource: subresource}
 	return a.memory.recall(r, live, updated, updated, now, func() (client.Object, error) {
-		return a.update(live, updated, manager, subresource, now)
+		return a.update(live, updated, manager, subresource, now, nil)
 	})
 }
 
 func (a *Applier) update(
-	live, updated client.Object, manager, subresource string, now time.Time,
+	live, updated client.Object, manager, subresource string, now time.Time, convert kinds.Converter,
 ) (client.Object, error) {
 	k, ok := a.kindOf(updated)
 	if !ok {
@@ -131,7 +140,7 @@ func (a *Applier) update(
 		obj.SetManagedFields(entries)
 		return obj, nil
 	}
-	fields, err := a.manager(k, subresource)
+	fields, err := a.managerWith(k, subresource, convert)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +193,25 @@ func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, err
 	if err != nil {
 		return nil, err
 	}
+	if fields, err = a.newManager(k, subresource, converter, nil); err != nil {
+		return nil, err
+	}
+	a.managers[at] = fields
+	return fields, nil
+}
+
+// managerWith is manager for a kind with several versions, unless convert is nil.
+func (a *Applier) managerWith(k *kinds.Kind, subresource string, convert kinds.Converter) (*fieldManager, error) {
+	fields, err := a.manager(k, subresource)
+	if err != nil || convert == nil {
+		return fields, err
+	}
+	return a.newManager(k, subresource, fields.converter, convert)
+}
+
+func (a *Applier) newManager(
+	k *kinds.Kind, subresource string, converter managedfields.TypeConverter, convert kinds.Converter,
+) (*fieldManager, error) {
 	resets := map[fieldpath.APIVersion]fieldpath.Filter{}
 	if paths := k.Resets(subresource); len(paths) > 0 {
 		set := fieldpath.NewSet()
@@ -196,7 +224,7 @@ func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, err
 		}
 		resets[fieldpath.APIVersion(k.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(set)
 	}
-	version := oneVersion{a, k}
+	version := versions{a, k, convert}
 	newManager := managedfields.NewDefaultFieldManager
 	if k.Custom {
 		newManager = managedfields.NewDefaultCRDFieldManager
@@ -207,9 +235,7 @@ func (a *Applier) manager(k *kinds.Kind, subresource string) (*fieldManager, err
 	if err != nil {
 		return nil, fmt.Errorf("managed fields of %s: %w", k.GroupVersionKind, err)
 	}
-	fields = &fieldManager{FieldManager: made, converter: converter}
-	a.managers[at] = fields
-	return fields, nil
+	return &fieldManager{FieldManager: made, converter: converter}, nil
 }
 
 // versioned returns a copy of an object with its kind set, or an empty object for nil.
@@ -323,24 +349,30 @@ func stamp(obj client.Object, before []metav1.ManagedFieldsEntry, now time.Time)
 	obj.SetManagedFields(entries)
 }
 
-// oneVersion is the part of a scheme that field managers need, if all objects have the stored version.
-type oneVersion struct {
+// versions is the part of a scheme that field managers need.
+type versions struct {
 	applier *Applier
 	kind    *kinds.Kind
+	convert kinds.Converter // nil if all objects have the version of the kind
 }
 
-func (oneVersion) Convert(_, _, _ any) error { return nil }
+func (versions) Convert(_, _, _ any) error { return nil }
 
-func (oneVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	return in, nil
+func (v versions) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	version, named := to.(schema.GroupVersion)
+	if v.convert == nil || !ok || !named || u.GroupVersionKind().GroupVersion() == version {
+		return in, nil
+	}
+	return v.convert(u, version.Version)
 }
 
-func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+func (versions) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-func (oneVersion) Default(runtime.Object) {}
+func (versions) Default(runtime.Object) {}
 
-func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
+func (v versions) New(schema.GroupVersionKind) (runtime.Object, error) {
 	return v.applier.empty(v.kind)
 }

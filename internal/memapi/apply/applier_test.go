@@ -60,7 +60,7 @@ func (w *world) apply(manager, text string, force bool, subresource ...string) e
 	}
 	w.clock++
 	result, err := w.applier.Apply(
-		w.live, patch, manager, force, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second),
+		w.live, patch, manager, force, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second), nil,
 	)
 	if err == nil {
 		w.live = result
@@ -75,7 +75,7 @@ func (w *world) update(manager string, change func(client.Object), subresource .
 	change(updated)
 	w.clock++
 	result, err := w.applier.Update(
-		w.live, updated, manager, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second),
+		w.live, updated, manager, strings.Join(subresource, ""), start.Add(time.Duration(w.clock)*time.Second), nil,
 	)
 	if err != nil {
 		w.Fatal(err)
@@ -279,7 +279,7 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportAllocs()
 			var live client.Object
 			for b.Loop() {
-				if live, err = a.Apply(live, patch, "a", false, "", start); err != nil {
+				if live, err = a.Apply(live, patch, "a", false, "", start, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

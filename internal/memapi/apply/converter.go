@@ -5,6 +5,7 @@ package apply
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -23,7 +24,7 @@ import (
 func converterFor(k *kinds.Kind) (managedfields.TypeConverter, error) {
 	switch structural := k.Schema(); {
 	case structural != nil:
-		converter, err := managedfields.NewTypeConverter(models(k, structural), false)
+		converter, err := managedfields.NewTypeConverter(modelsOf(k, structural), false)
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", k.GroupVersionKind, err)
 		}
@@ -58,7 +59,18 @@ var metaModels = sync.OnceValue(func() map[string]*spec.Schema {
 	return found
 })
 
-// models returns the model of a custom resource, and the models it refers to.
+// modelsOf returns the models of all versions of a custom resource.
+func modelsOf(k *kinds.Kind, structural *structuralschema.Structural) map[string]*spec.Schema {
+	all := models(k, structural)
+	if k.Versions != nil {
+		for _, other := range k.Versions.All {
+			maps.Copy(all, models(other, other.Schema()))
+		}
+	}
+	return all
+}
+
+// models returns the model of a version of a custom resource, and the models it refers to.
 func models(k *kinds.Kind, structural *structuralschema.Structural) map[string]*spec.Schema {
 	model := structural.DeepCopy().Unfold().ToKubeOpenAPI() // Unfold changes the schema, which is shared
 	embed(model)

@@ -38,7 +38,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 	b.Run("Apply", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := apply.New(registry).Apply(nil, patch, "a", false, "", start); err != nil {
+			if _, err := apply.New(registry).Apply(nil, patch, "a", false, "", start, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -88,7 +88,7 @@ func scaleFields() (*managedfields.FieldManager, error) {
 }
 
 // scaleVersion creates scales.
-type scaleVersion struct{ oneVersion }
+type scaleVersion struct{ versions }
 
 func (scaleVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
 	scale := &autoscalingv1.Scale{}

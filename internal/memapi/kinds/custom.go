@@ -29,7 +29,7 @@ func newUndefined(gvk schema.GroupVersionKind, t reflect.Type) *Kind {
 	return k
 }
 
-// newDefined returns the kinds for all served versions of a definition.
+// newDefined returns the kinds for all versions of a definition, also for those that are not served.
 func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	crd = crd.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
@@ -37,14 +37,11 @@ func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) 
 	var kinds []*Kind
 	var errs []error
 	for _, v := range crd.Spec.Versions {
-		if !v.Served {
-			continue
-		}
 		names := crd.Spec.Names
 		k := &Kind{
 			GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: names.Kind},
 			Plural:           names.Plural, Singular: names.Singular,
-			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true, Generations: true,
+			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true, Generations: true, unserved: !v.Served,
 		}
 		if sub := v.Subresources; sub != nil {
 			k.Status = sub.Status != nil
@@ -66,7 +63,14 @@ func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) 
 		k.rules = &schemaRules{customRules: customRules{kind: k}, schema: compiled}
 		kinds = append(kinds, k)
 	}
-	return kinds, errors.Join(errs...)
+	if len(errs) > 0 || len(kinds) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	versions := versionsOf(crd, kinds)
+	for _, k := range kinds {
+		k.Versions = versions
+	}
+	return kinds, nil
 }
 
 // customRules are the rules of a custom resource.

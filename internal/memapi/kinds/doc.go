@@ -13,7 +13,7 @@
 // with the old object afterwards.
 //
 // Differences from a real server:
-//   - Each version of a kind is a separate kind. There is no conversion.
+//   - Each version of a kind without a definition is a separate kind: there is no conversion.
 //   - Cluster IPs and node ports are derived from the name and UID of a service instead of allocated from a pool. Two
 //     services may get the same ones, and a service may request those of another service.
 //   - Of the validation of built-in kinds, only the rules that reconcilers encounter are implemented: required fields,

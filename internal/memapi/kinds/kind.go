@@ -45,6 +45,8 @@ type Kind struct {
 	// Selectable are the fields that field selectors for a custom kind support, like spec.color, besides name and
 	// namespace.
 	Selectable []string
+	// Versions are those of the definition of the kind. Nil without a definition: each version is a separate kind.
+	Versions *Versions
 
 	layout *layout // of the scheme's Go type, nil if it has none
 	rules  rules
@@ -52,6 +54,8 @@ type Kind struct {
 	protobuf bool
 	// keepsStatus reports whether objects are created with their status.
 	keepsStatus bool
+	// unserved is set for a version that is only converted from and to.
+	unserved bool
 }
 
 // Scale has the JSON paths of the fields in a scale subresource, like ".spec.replicas".

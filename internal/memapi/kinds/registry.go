@@ -74,7 +74,9 @@ func (r *Registry) add(k *Kind) {
 	if k.layout = nil; t != nil {
 		k.layout = newLayout(t)
 	}
-	r.kinds[k.GroupVersionKind] = k
+	if !k.unserved {
+		r.kinds[k.GroupVersionKind] = k
+	}
 }
 
 // Scheme returns the scheme of the registry.

@@ -79,6 +79,15 @@ func newSchema(version *apiextensionsv1.CustomResourceDefinitionVersion, scale *
 
 // defaults prunes unknown fields and sets defaults.
 func (s *crdSchema) defaults(content map[string]any) error {
+	return s.decode(content, true)
+}
+
+// coerce prunes unknown fields.
+func (s *crdSchema) coerce(content map[string]any) error {
+	return s.decode(content, false)
+}
+
+func (s *crdSchema) decode(content map[string]any, withDefaults bool) error {
 	meta, found, err := objectmeta.GetObjectMeta(content, false)
 	if err != nil {
 		return err
@@ -89,7 +98,9 @@ func (s *crdSchema) defaults(content map[string]any) error {
 	if err := objectmeta.Coerce(nil, content, s.structural, false, false); err != nil {
 		return err
 	}
-	defaulting.Default(content, s.structural)
+	if withDefaults {
+		defaulting.Default(content, s.structural)
+	}
 	content["apiVersion"], content["kind"] = apiVersion, kind
 	if found {
 		return objectmeta.SetObjectMeta(content, meta)
