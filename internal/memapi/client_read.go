@@ -20,7 +20,7 @@ func (c *serverClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	if r, err = c.server.as(t, r); err != nil {
+	if r, err = c.server.read(t, r); err != nil {
 		return err
 	}
 	return t.respond(r, obj)

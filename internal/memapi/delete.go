@@ -27,7 +27,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	r, err := s.as(t, r)
+	r, err := s.read(t, r)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,30 @@ func (t *table) failedPrecondition(key client.ObjectKey, field, wanted, found st
 		field, wanted, field, found))
 }
 
+// corrupt is the error about an object that cannot be read from the storage, because its conversion fails.
+func (t *table) corrupt(key client.ObjectKey, short bool, err error) error {
+	return fmt.Errorf(
+		"StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w",
+		t.storageKey(key, short), err,
+	)
+}
+
+// unreadable is the error of a list with objects that cannot be read. Nil if there are none.
+func (t *table) unreadable(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("failed to read one or more %s from the storage: %v", t.resource, errs[0])
+	if len(errs) > 1 {
+		message = fmt.Sprintf("%s (and %d more)", message, len(errs)-1)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+		Message: message,
+		Details: &metav1.StatusDetails{Group: t.resource.Group, Kind: t.resource.Resource, Name: "list"},
+	}}
+}
+
 // internal is the error that a server returns for an unexpected error.
 func internal(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

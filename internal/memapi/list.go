@@ -137,10 +137,12 @@ func (s *Server) take(p *page, t *table, sel selector, after client.ObjectKey, l
 	all := p.records
 	p.records = make([]*record, 0, len(all))
 	left := int64(0)
-	for _, r := range all {
+	var unreadable []error
+	for i, r := range all {
 		r, err := s.as(t, r)
 		if err != nil {
-			return err
+			unreadable = append(unreadable, t.corrupt(all[i].key, false, err))
+			continue
 		}
 		switch {
 		case after.Name != "" && compareKeys(r.key, after) <= 0, sel.namespace != "" && r.key.Namespace != sel.namespace:
@@ -156,7 +158,7 @@ func (s *Server) take(p *page, t *table, sel selector, after client.ObjectKey, l
 			p.remaining = &left
 		}
 	}
-	return nil
+	return t.unreadable(unreadable)
 }
 
 // listVersion returns the resource version at which to list, if the options set one.

@@ -172,7 +172,7 @@ func (c *subresourceClient) getScale(ctx context.Context, obj, body client.Objec
 	if r == nil {
 		return t.notFound(key.Name)
 	}
-	if r, err = c.server.as(t, r); err != nil {
+	if r, err = c.server.read(t, r); err != nil {
 		return err
 	}
 	scale, err := t.scaleOf(r.object)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -206,6 +207,9 @@ func (s *Server) as(t *table, r *record) (*record, error) {
 	if err == nil {
 		err = t.kind.Converted(content)
 	}
+	if err != nil && r.version > 0 {
+		err = internal(fmt.Errorf("object not decodable revision=%d: %w", r.version, err))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +221,15 @@ func (s *Server) as(t *table, r *record) (*record, error) {
 		r.other.records = append(r.other.records, form)
 	}
 	return form, err
+}
+
+// read is as for a request that reads one object.
+func (s *Server) read(t *table, r *record) (*record, error) {
+	form, err := s.as(t, r)
+	if err != nil {
+		return nil, apierrors.NewInternalError(t.corrupt(r.key, true, err))
+	}
+	return form, nil
 }
 
 // formOf returns a record of the same object with other content, in the version of a table.

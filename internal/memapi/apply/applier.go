@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -154,7 +155,12 @@ func (a *Applier) update(
 	}
 	given := managedOf(before)
 	obj := updated.DeepCopyObject().(client.Object)
-	obj.SetManagedFields(fields.UpdateNoErrors(before, after, manager).(metav1.Object).GetManagedFields())
+	managed, err := fields.Update(before, after, manager)
+	if err != nil { // for example a conversion that fails: a server logs it, and keeps the managed fields
+		obj.SetManagedFields(given)
+		return obj, nil
+	}
+	obj.SetManagedFields(managed.(metav1.Object).GetManagedFields())
 	stamp(obj, given, now)
 	return obj, nil
 }
@@ -224,7 +230,7 @@ func (a *Applier) newManager(
 		}
 		resets[fieldpath.APIVersion(k.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(set)
 	}
-	version := versions{a, k, convert}
+	version := versions{a, k, convert, converter}
 	newManager := managedfields.NewDefaultFieldManager
 	if k.Custom {
 		newManager = managedfields.NewDefaultCRDFieldManager
@@ -354,6 +360,7 @@ type versions struct {
 	applier *Applier
 	kind    *kinds.Kind
 	convert kinds.Converter // nil if all objects have the version of the kind
+	types   managedfields.TypeConverter
 }
 
 func (versions) Convert(_, _, _ any) error { return nil }
@@ -364,7 +371,18 @@ func (v versions) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner)
 	if v.convert == nil || !ok || !named || u.GroupVersionKind().GroupVersion() == version {
 		return in, nil
 	}
-	return v.convert(u, version.Version)
+	converted, err := v.convert(u, version.Version)
+	if err != nil {
+		return nil, err
+	}
+	// The error of the library has the first problem in random order.
+	if _, err := v.types.ObjectToTyped(converted); err != nil {
+		if problems := problemsIn(converted, v.types); len(problems) > 0 {
+			return nil, errors.New(problems[0])
+		}
+		return nil, err
+	}
+	return converted, nil
 }
 
 func (versions) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {

@@ -21,9 +21,21 @@ func inOrder(err error, converter managedfields.TypeConverter, patch *unstructur
 	if !strings.HasPrefix(text, "failed to create typed patch object (") || at < 0 {
 		return err
 	}
+	sorted := problemsIn(patch, converter)
+	switch len(sorted) {
+	case 0:
+		return err
+	case 1:
+		return errors.New(text[:at] + end + sorted[0])
+	}
+	return errors.New(text[:at] + end + "errors:\n  " + strings.Join(sorted, "\n  "))
+}
+
+// problemsIn returns the problems of all fields of an object, sorted.
+func problemsIn(obj *unstructured.Unstructured, converter managedfields.TypeConverter) []string {
 	problems := map[string]bool{}
-	visitLeaves(patch.Object, nil, func(path []string, leaf any) {
-		single := map[string]any{"apiVersion": patch.GetAPIVersion(), "kind": patch.GetKind()}
+	visitLeaves(obj.Object, nil, func(path []string, leaf any) {
+		single := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}
 		if unstructured.SetNestedField(single, leaf, path...) != nil {
 			return
 		}
@@ -33,14 +45,7 @@ func inOrder(err error, converter managedfields.TypeConverter, patch *unstructur
 			}
 		}
 	})
-	sorted := slices.Sorted(maps.Keys(problems))
-	switch len(sorted) {
-	case 0:
-		return err
-	case 1:
-		return errors.New(text[:at] + end + sorted[0])
-	}
-	return errors.New(text[:at] + end + "errors:\n  " + strings.Join(sorted, "\n  "))
+	return slices.Sorted(maps.Keys(problems))
 }
 
 // visitLeaves calls visit for all values that are not objects with fields.
