@@ -34,6 +34,33 @@ type AdmissionRequest struct {
 	Object []byte
 	// OldObject is the existing object as JSON. Nil for creations.
 	OldObject []byte
+
+	server *Server
+}
+
+// In returns the request as if it were for another version of its kind: a webhook with the match policy Equivalent is
+// called for all versions, with objects of its own one.
+func (r AdmissionRequest) In(kind *kinds.Kind) (AdmissionRequest, error) {
+	for _, object := range []*[]byte{&r.Object, &r.OldObject} {
+		if *object == nil || kind == r.Kind {
+			continue
+		}
+		content, err := decodeContent(*object)
+		if err == nil {
+			content, err = r.server.convert(r.Kind, kind, content)
+		}
+		if err == nil {
+			err = kind.Converted(content)
+		}
+		if err == nil {
+			*object, err = json.Marshal(content)
+		}
+		if err != nil {
+			return r, internal(err)
+		}
+	}
+	r.Kind = kind
+	return r, nil
 }
 
 // admissionFor returns the request for the admission to decide about, without objects. It reports whether there is an
@@ -45,7 +72,7 @@ func (s *Server) admissionFor(
 		return AdmissionRequest{}, false
 	}
 	review := AdmissionRequest{
-		Operation: operation, Kind: t.kind, Subresource: req.subresource, Key: key, DryRun: req.dryRun,
+		Operation: operation, Kind: t.kind, Subresource: req.subresource, Key: key, DryRun: req.dryRun, server: s,
 	}
 	return review, s.admission.Handles(review)
 }

@@ -119,7 +119,9 @@ func convertGadget(content map[string]any, to string) error {
 	if size, found, _ := unstructured.NestedFieldNoCopy(spec, "dimensions", "size"); found {
 		spec["size"] = size
 	}
+	delete(spec, "dimensions")
 	if weight, found := spec["weight"].(int64); found {
+		delete(spec, "weight")
 		return unstructured.SetNestedField(
 			content, strings.Repeat("+", int(weight)), "metadata", "annotations", weightAnnotation,
 		)
