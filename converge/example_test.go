@@ -68,6 +68,38 @@ func ExampleCheck() {
 	}
 }
 
+// The values of the schema are not enough: only a theme that exists has an effect.
+func ExampleStates() {
+	_ = func(t *testing.T, s converge.Scenario) {
+		s.Space = converge.Space{
+			Values:  map[string][]any{"spec.theme": {"dark", "light"}},
+			Skip:    map[string]string{"spec.class": "users never change it"},
+			Ignored: map[string]string{"spec.description": "it is for people"},
+			HistoryDependent: []converge.HistoryDependent{{
+				Object: &corev1.PersistentVolumeClaim{}, Field: "spec.resources.requests[storage]",
+				Reason: "volumes cannot shrink",
+			}},
+		}
+		converge.States(t, s)
+	}
+}
+
+// With a report instead of a failed test, and a longer search.
+func ExampleCheckStates() {
+	_ = func(t *testing.T, s converge.Scenario) {
+		options := converge.DefaultStatesOptions()
+		options.Requests, options.Budget = 0, 10*time.Minute
+		report, err := converge.CheckStates(t, s, options)
+		if err != nil {
+			t.Fatal(err) // the scenario is invalid
+		}
+		if report.Failure != nil {
+			t.Log(report.Failure.Walk, report.Failure.Replay)
+		}
+		t.Log(report.Certificate)
+	}
+}
+
 // New is for a reconciler without a manager.
 func ExampleScenario() {
 	_ = converge.Scenario{
