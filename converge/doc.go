@@ -66,7 +66,8 @@
 //   - queue.go and controller_queue.go have its requests
 //   - process.go has its pending calls, which pass from client.go, or from rest.go if they are HTTP requests, to
 //     gateway.go, which injects faults and sends them
-//   - informer.go, cache.go and read.go are its caches, and watches.go forwards events to them
+//   - informer.go, cache.go and read.go are its caches, which process_informer.go and informer_store.go show as client-go
+//     does, and watches.go forwards events to them
 //
 // The verdict:
 //   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes

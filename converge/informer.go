@@ -5,6 +5,8 @@ package converge
 import (
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +32,7 @@ type informer struct {
 	coming []memapi.Event
 	held   *hold
 	// reads counts lists, whose order changes each time with [FaultListOrder].
-	reads int
+	reads atomic.Int64
 
 	// resync is set if the cache must repeat all its objects.
 	resync bool
@@ -41,7 +43,10 @@ type informer struct {
 	filters []predicate.Predicate
 	// shared are the objects that were handed out without a copy.
 	shared   []shared
+	sharing  sync.Mutex
 	handlers []*registration
+	// forms are the informers that the process has, by the form of their objects.
+	forms [3]*processInformer
 	// joining are the handlers that have not received the existing objects yet.
 	joining []*registration
 }

@@ -117,8 +117,7 @@ func (r *run) ordered(i *informer) []client.Object {
 		return i.objects
 	}
 	// Another object is the first one each time.
-	i.reads++
-	n := (i.reads + r.listOrder) % len(i.objects)
+	n := (int(i.reads.Add(1)) + r.listOrder) % len(i.objects)
 	objects := slices.Concat(i.objects[n:], i.objects[:n])
 	slices.Reverse(objects)
 	return objects
@@ -157,6 +156,8 @@ func (p *process) byFields(
 
 // share returns a copy of an object that is the same for all reads of this cache, as if it were the cache's own.
 func (i *informer) share(obj client.Object) client.Object {
+	i.sharing.Lock()
+	defer i.sharing.Unlock()
 	for _, s := range i.shared {
 		if s.stored == obj || s.given == obj {
 			return s.given

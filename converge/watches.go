@@ -248,6 +248,6 @@ func (p *process) notify(i *informer, c change) {
 		}
 	}
 	for _, h := range i.handlers {
-		h.tell(i, c)
+		h.tell(c)
 	}
 }
