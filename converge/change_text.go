@@ -51,11 +51,16 @@ func contentOf(obj client.Object) map[string]any {
 	if err != nil {
 		return nil
 	}
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
-			delete(metadata, field)
-		}
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		return content
 	}
+	// The content of an unstructured object is that of the server.
+	content, metadata = maps.Clone(content), maps.Clone(metadata)
+	for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
+		delete(metadata, field)
+	}
+	content["metadata"] = metadata
 	return content
 }
 

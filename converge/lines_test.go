@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // checkLines checks that a timeline shows the violation, the last writes before it and what the hint is based on, and
@@ -117,5 +118,16 @@ func TestChangeText(t *testing.T) {
 	after.Data["value"] = []byte("very secret")
 	if got := changeText(contentOf(before), contentOf(after), true); got != ": data.value …" {
 		t.Errorf("a secret: got %q", got)
+	}
+}
+
+// TestContentOfUntypedObjects checks that the text of a timeline does not change objects of the API server.
+func TestContentOfUntypedObjects(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "resourceVersion": "1"}}}
+	if content := contentOf(u); content["metadata"].(map[string]any)["resourceVersion"] != nil {
+		t.Errorf("the content has a resource version: %v", content)
+	}
+	if u.GetResourceVersion() != "1" {
+		t.Errorf("the object was changed: %v", u.Object)
 	}
 }
