@@ -71,7 +71,8 @@
 //
 // The verdict:
 //   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
-//   - snapshot.go, flatten.go and alike.go compare states, in which generated.go replaces generated names
+//   - snapshot.go, flatten.go and alike.go compare states, in which generated.go and random_names.go
+//     replace generated names
 //   - fault_table.go describes the faults
 //   - hint.go finds the usual mistake, for which clues*.go search the timeline
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened

@@ -146,6 +146,10 @@ func (g *gateway) objectFaults(c *call) faultSet {
 	}
 	faults := setOf(FaultHandOver)
 	stored := g.run.world.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
+	_, generated := g.run.world.generatedFrom(c.gvk, c.obj)
+	if generated && stored == nil {
+		return 0
+	}
 	if len(c.obj.GetOwnerReferences()) == 0 && (stored == nil || c.act == "create" || c.act == "apply") {
 		faults = 0 // an object without an owner that is created after the cleanup would be unrecoverable
 	}
@@ -162,9 +166,9 @@ func (g *gateway) objectFaults(c *call) faultSet {
 	if !g.run.world.own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || ended(stored) {
 		return faults &^ setOf(FaultDeleted, FaultRecreated)
 	}
-	// An object whose name the API server has generated would get another name, and an applied object would keep fields
-	// that the other client owns.
-	if len(stored.GetFinalizers()) > 0 || hasGeneratedName(stored) || applied(stored) {
+	// An object with a generated name would get another name, and an applied object would keep fields that the other
+	// client owns.
+	if len(stored.GetFinalizers()) > 0 || generated || hasGeneratedName(stored) || applied(stored) {
 		faults &^= setOf(FaultRecreated)
 	}
 	return faults
@@ -185,6 +189,9 @@ func (g *gateway) perform(c *call, fault Fault) error {
 		time.Sleep(writeTime)
 	}
 	g.serving = c
+	if c.obj != nil {
+		r.oracles.duplicates.writing = c.process.activity(c.who)
+	}
 	err := g.answer(c, fault)
 	g.serving = nil
 	if err == nil && c.into != nil {

@@ -20,6 +20,10 @@ import (
 type duplicatesOracle struct {
 	evidence
 	ledger
+
+	// writing is the reconcile of the last write, and creators are those that have created objects with generated names.
+	writing  *activity
+	creators map[types.UID]*activity
 }
 
 // ledger counts what the process has created and deleted.
@@ -58,16 +62,29 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 		o.created[t]++
 		o.live[t]++
 		o.most[t] = max(o.most[t], o.live[t])
+		if t.key.Name != e.Key.Name && o.writing != nil {
+			o.creators[e.Object.GetUID()] = o.writing
+		}
 	case e.Type == watch.Deleted:
 		if o.world.own[e.Object.GetUID()] {
 			o.live[t]--
 		}
 		if mine && (e.Old == nil || e.Old.GetDeletionTimestamp() == nil) {
-			o.deleted[t]++
+			o.delete(t, e.Object.GetUID())
 		}
 	case e.Type == watch.Modified && mine && e.Object.GetDeletionTimestamp() != nil && e.Old.GetDeletionTimestamp() == nil:
-		o.deleted[t]++
+		o.delete(t, e.Object.GetUID())
 	}
+}
+
+// delete counts a deletion. An object with a generated name that was created by a reconcile that did not end, or failed,
+// may be deleted and replaced by another one: a later reconcile cannot know that the first one is what it needs.
+func (o *duplicatesOracle) delete(t thing, uid types.UID) {
+	if creator := o.creators[uid]; creator != nil && (!creator.returned || creator.err != nil) {
+		o.created[t]--
+		return
+	}
+	o.deleted[t]++
 }
 
 // cloudChanged counts a creation or deletion in the external system.

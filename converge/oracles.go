@@ -79,7 +79,7 @@ func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles
 		quiescence:    quiescenceOracle{evidence: e, scheduler: s, faults: len(schedule), rates: map[request]rate{}},
 		endState:      endStateOracle{evidence: e},
 		idempotence:   idempotenceOracle{evidence: e, twice: twice},
-		duplicates:    duplicatesOracle{evidence: e, ledger: newLedger()},
+		duplicates:    duplicatesOracle{evidence: e, ledger: newLedger(), creators: map[types.UID]*activity{}},
 		deletion:      deletionOracle{evidence: e, finalized: map[string]bool{}},
 		status:        statusOracle{evidence: e, faults: len(schedule)},
 		errors:        errorsOracle{evidence: e},

@@ -36,6 +36,8 @@ type plan struct {
 	acceptErrors bool
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
+	// random are the names that contain random letters.
+	random randomNames
 	// reference is the run without faults, or nil before it.
 	reference *reference
 }

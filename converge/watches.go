@@ -45,8 +45,10 @@ func (w *watches) forward() {
 // observe shows an event to those who see all changes.
 func (w *watches) observe(e memapi.Event) {
 	r := w.run
-	if e.Type == watch.Added && hasGeneratedName(e.Object) {
-		r.world.generated.learn(e.Key.Name, e.Object.GetGenerateName())
+	if e.Type == watch.Added {
+		if prefix, ok := r.world.generatedFrom(e.Kind, e.Object); ok {
+			r.world.generated.learn(e.Key.Name, prefix)
+		}
 	}
 	switch {
 	case e.Client == byUser:
