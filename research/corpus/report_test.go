@@ -193,7 +193,17 @@ func (m *measurement) costs(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines, r.Large = speed, lines, large })
+	pairs, err := measure.Pairs(t)
+	if err != nil {
+		t.Error(err)
+	}
+	public, err := measure.ReadOperators("../../operators/results.json")
+	if err != nil {
+		t.Error(err)
+	}
+	m.report.Add(func(r *measure.Report) {
+		r.Speed, r.Lines, r.Large, r.Pairs, r.Operators = speed, lines, large, pairs, public
+	})
 	// Sequentially, as in a run of a single test.
 	for _, e := range m.entries(false) {
 		buggy, correct, err := measure.Defaults(t, e)
