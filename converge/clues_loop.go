@@ -128,30 +128,6 @@ func isCollectedEachTime(f *Failure) []int {
 	return nil
 }
 
-// othersWriteToo: others have written the object between the last writes of the process to it.
-func othersWriteToo(f *Failure) []int {
-	var found []int
-	var object string
-	byOthers := false
-	for i, e := range slices.Backward(f.entries) {
-		switch {
-		case e.isWrite() && e.effect && (object == "" || e.object == object):
-			if object != "" && !byOthers {
-				return nil
-			}
-			object, byOthers, found = e.object, false, append(found, i)
-		case e.isWrite() && e.effect:
-			return nil
-		case object != "" && e.act == "" && e.to == theServer && e.who != byUser && strings.Contains(e.what, object):
-			byOthers, found = true, append(found, i)
-		}
-		if len(found) >= 5 {
-			return found
-		}
-	}
-	return nil
-}
-
 // readsSeveral: a list had more than one item.
 func readsSeveral(f *Failure) []int {
 	return f.some(func(_ int, e entry) bool { return strings.HasSuffix(e.act, "list") && e.items > 1 })

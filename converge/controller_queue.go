@@ -117,6 +117,9 @@ func (c *controllerQueue) AddWithOpts(options priorityqueue.AddOpts, requests ..
 			request: request{Request: req, program: c.process.program.index, controller: c.name}, queue: c, delay: max(options.After, 0),
 			retry: options.RateLimited,
 		}
+		if item.delay == 0 && !item.retry {
+			item.cause = c.process.arriving
+		}
 		if options.RateLimited {
 			if delay := c.limiter.When(req); item.delay == 0 || delay < item.delay {
 				item.delay = delay

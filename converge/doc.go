@@ -73,6 +73,8 @@
 //   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
 //   - snapshot.go, flatten.go and alike.go compare states, in which generated.go and random_names.go
 //     replace generated names
+//   - history.go lists the last changes with their writers, in which fights.go, webhook_fights.go and cycles.go find those
+//     who keep each other busy, and deadlocks.go finds finalizers that wait for each other
 //   - fault_table.go describes the faults
 //   - hint.go finds the usual mistake, for which clues*.go search the timeline
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened

@@ -25,7 +25,7 @@ const (
 	// FaultExists creates the same object just before it is created, as if an earlier attempt took effect late.
 	FaultExists Fault = "exists"
 	// FaultTaken creates an object of the same name as another client, just before it is created, and deletes it a moment
-	// later. The object has another controller if it is in a namespace. The process restarts when the controller is idle,
+	// later. The object has another controller if it is in a namespace. All processes restart when the controller is idle,
 	// because no event reports to the reconciler that the name is free.
 	FaultTaken Fault = "taken"
 	// FaultTakenUnnoticed is FaultTaken without the restart: only a reconciler that retries gets the name in the end. It

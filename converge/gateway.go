@@ -77,8 +77,10 @@ func (g *gateway) serveNext(of processes) bool {
 	if c.cached {
 		r.watches.catchUp(c.process.informer(c.gvk))
 	}
-	before := r.world.version()
+	before, stored, by := r.world.version(), r.world.server.Version(), c.process.activity(c.who)
 	err := g.perform(c, fault)
+	r.trace.authored(stored, r.world.server.Version(), by)
+	r.trace.read(c, by, err)
 	r.trace.call(c, fault, err, c.process.existing(c.gvk), r.world.version() != before)
 	if points > earlier {
 		p := &r.faults.points[points-1]

@@ -49,6 +49,10 @@ var hintTable = []hintRow{
 	{oracle: OracleDuplicates, faults: errorFaults, shown: swallowsError, hint: swallowedHint},
 
 	{
+		oracle: OracleDeletion, cause: CauseDeadlock,
+		hint: "let only one of them wait for the other: a finalizer is for the cleanup that its own object needs",
+	},
+	{
 		oracle: OracleDeletion, cause: CauseUnprotected,
 		hint: "store the finalizer before the first effect outside of the cluster",
 	},
@@ -129,6 +133,12 @@ var hintTable = []hintRow{
 		oracle: OracleQuiescence, cause: CauseHotLoop, shown: asksForMore,
 		hint: "do not request another reconcile when all work is done, or only after some seconds",
 	},
+	{oracle: OracleQuiescence, cause: CauseFight, hint: fightHint},
+	{
+		oracle: OracleQuiescence, cause: CauseChain,
+		hint: "break the cycle: a value that is derived from another one must not lead to a new value of that one",
+	},
+	{oracle: OracleIdempotence, cause: CauseFight, hint: fightHint},
 	{
 		oracle: OracleQuiescence, cause: CauseHangs,
 		hint: "a reconcile must not wait: return with RequeueAfter, and continue in the next one",
@@ -162,11 +172,6 @@ var hintTable = []hintRow{
 		oracle: OracleQuiescence, shown: isCollectedEachTime,
 		hint: "the garbage collector deletes the object after each creation: its owner does not exist, or is in another " +
 			"namespace",
-	},
-	{
-		oracle: OracleQuiescence, shown: othersWriteToo,
-		hint: "the reconciler and another controller write the same object in turn: write only your own fields, and " +
-			"compare before writing",
 	},
 	{
 		oracle: OracleQuiescence, shown: createsEachTime,
@@ -288,6 +293,8 @@ const (
 		"check whether a watch is missing, so that the run without faults is the wrong one"
 	lostCreationHint = "created again because the response to an earlier creation was lost: use a name that does not " +
 		"change, or record the name before creating"
+	fightHint = "let one writer decide about the field: the other one leaves it out of what it writes, with server-side " +
+		"apply or a patch of its own fields, or reads it"
 	swallowedHint = "an error is swallowed: return it, so that the request is retried"
 )
 

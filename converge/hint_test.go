@@ -243,7 +243,7 @@ var lookAlikes = []struct {
 			obj.SetLabels(map[string]string{"mode": "other"})
 			return c.Update(ctx, obj)
 		}}}
-	}, "another controller write the same object in turn"},
+	}, "let one writer decide about the field"},
 	{"a loop: the owner does not exist", func(
 		ctx context.Context, e Env, secret *corev1.Secret,
 	) (reconcile.Result, error) {

@@ -42,8 +42,10 @@ func (r *run) sleep(d time.Duration) {
 	until := time.Now().Add(d)
 	r.scheduler.sleepUntil = until
 	clear(r.oracles.quiescence.rates)
+	since := r.world.server.Version()
 	r.work(until)
 	r.scheduler.sleepUntil = time.Time{}
+	r.oracles.quiescence.slept(since)
 }
 
 // actDue performs a deferred action that is due, and reports whether there was one.
@@ -111,7 +113,7 @@ func (r *run) started(p *process, item queued) *activity {
 		r.requested = append(r.requested, item.request)
 	}
 	r.scheduler.started(item)
-	a := &activity{request: item.request, number: r.trace.reconciles, changes: r.trace.changes}
+	a := &activity{request: item.request, process: p, number: r.trace.reconciles, changes: r.trace.changes, cause: item.cause}
 	a.name = p.program.reconcileName(a.number)
 	p.mu.Lock()
 	p.active = append(p.active, a)

@@ -43,22 +43,12 @@ func (o *deletionOracle) effect(primary client.Object, effect string) {
 	}
 }
 
-// settled checks what exists when the controller is idle.
-func (o *deletionOracle) settled(s *snapshot) {
-	primaries := o.world.server.List(o.plan.primary)
-	last := o.trace.step == len(o.plan.Steps)-1
-	if len(primaries) > 0 || !last || o.plan.Desired != nil {
-		// Before the last step, a deletion may wait for the users.
-		for _, obj := range primaries {
-			name := o.primaryName(obj)
-			if obj.GetDeletionTimestamp() != nil && last && !o.excepts(OracleDeletion, name) {
-				o.violate(Violation{
-					Oracle: OracleDeletion, Cause: CauseNotDeleted, About: name,
-					Message: fmt.Sprintf("%s still exists; finalizers: %s", name, strings.Join(obj.GetFinalizers(), ", ")),
-				})
-				return
-			}
-		}
+// settled checks what exists when the controller is idle. again reconciles all objects once more.
+func (o *deletionOracle) settled(s *snapshot, again func()) {
+	if o.trace.step < len(o.plan.Steps)-1 {
+		return // a deletion may wait for the users
+	}
+	if o.stuck(again) || len(o.world.server.List(o.plan.primary)) > 0 || o.plan.Desired != nil {
 		return
 	}
 	for i, kind := range s.kinds {
@@ -73,6 +63,36 @@ func (o *deletionOracle) settled(s *snapshot) {
 			return
 		}
 	}
+}
+
+// stuck reports objects that wait for each other to be deleted, or a primary object that waits, and whether it has
+// found one. Other objects may wait, for example while they are in use.
+func (o *deletionOracle) stuck(again func()) bool {
+	all := o.stuckObjects()
+	at := slices.IndexFunc(all, func(s *stuck) bool { return s.primary && !o.excepts(OracleDeletion, s.name) })
+	if len(all) > 1 {
+		o.findDependencies(all, again)
+		if cycle := deadlock(all); cycle != nil && !slices.ContainsFunc(cycle, func(s *stuck) bool {
+			return o.excepts(OracleDeletion, s.name)
+		}) {
+			o.replace(deadlocked(cycle))
+			return true
+		}
+	}
+	if at < 0 {
+		return o.failed()
+	}
+	v := Violation{
+		Oracle: OracleDeletion, Cause: CauseNotDeleted, About: all[at].name,
+		Message: fmt.Sprintf("%s still exists; finalizers: %s", all[at].name, strings.Join(all[at].obj.GetFinalizers(), ", ")),
+	}
+	if len(all) > 1 {
+		for _, s := range all {
+			v.Details = append(v.Details, s.String())
+		}
+	}
+	o.replace(v)
+	return true
 }
 
 // leftOver reports an object, unless it is an exception.

@@ -18,7 +18,7 @@ func (o *idempotenceOracle) check(again func()) {
 		rounds = 2
 	}
 	for range rounds {
-		effects, needless := o.trace.effects, o.trace.needless
+		effects, needless, since := o.trace.effects, o.trace.needless, o.world.server.Version()
 		again()
 		if o.failed() {
 			return
@@ -28,7 +28,7 @@ func (o *idempotenceOracle) check(again func()) {
 		}
 		switch {
 		case o.trace.effects != effects:
-			o.redundant(o.trace.lastEffect, again)
+			o.redundant(o.trace.lastEffect, since, again)
 			return
 		case o.trace.needless != needless:
 			if o.needless(again); o.failed() {
@@ -38,8 +38,8 @@ func (o *idempotenceOracle) check(again func()) {
 	}
 }
 
-// redundant reports a write. A write that is not repeated was due earlier.
-func (o *idempotenceOracle) redundant(effect string, again func()) {
+// redundant reports a write since a version. A write that is not repeated was due earlier.
+func (o *idempotenceOracle) redundant(effect string, since int64, again func()) {
 	v := Violation{
 		Oracle: OracleIdempotence, Cause: CauseRedundantWrite, About: effect,
 		Message: "another reconcile, without any change, writes: " + effect,
@@ -50,6 +50,9 @@ func (o *idempotenceOracle) redundant(effect string, again func()) {
 		v.Cause = CauseMissedWork
 		v.Message += ", which was due before"
 	}
+	if f, ok := fightIn(o.world.revisions(since, o.trace.authors), leastTurns); ok && !o.failed() {
+		v = f.violation(o.world, OracleIdempotence, "another reconcile, without any change, writes: ")
+	}
 	o.replace(v)
 }
 
@@ -59,6 +62,10 @@ func (o *idempotenceOracle) needless(again func()) {
 	needless := o.trace.needless
 	again()
 	if o.failed() || o.trace.needless == needless {
+		return
+	}
+	if f, ok := o.world.webhookFight(o.trace.mutations); ok {
+		o.violate(f.violation(o.world, OracleIdempotence, "each reconcile makes a request that changes nothing: "))
 		return
 	}
 	o.violate(Violation{

@@ -4,6 +4,7 @@ package converge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -126,7 +127,42 @@ func (o *quiescenceOracle) notConverged(of processes, long string) {
 		v.Cause = CauseHangs
 		v.Message = "the reconcile of " + nameOf(a.NamespacedName) + " does not return"
 	}
+	if v.Cause == CauseNotQuiet {
+		v = o.explained(v, "did not converge "+long+": ")
+	}
 	o.violate(v)
+}
+
+// explained names those who keep each other busy, if any.
+func (o *quiescenceOracle) explained(v Violation, prefix string) Violation {
+	revisions := o.world.revisions(o.world.server.Version()-mostRevisions, o.trace.authors)
+	if f, ok := fightIn(revisions, leastTurns); ok {
+		return f.violation(o.world, OracleQuiescence, prefix)
+	}
+	if c := o.world.cycleIn(revisions); c != nil {
+		v.Cause, v.About, v.Message, v.Details = CauseChain, c[0].object, prefix+c.message(), c.details(o.world)
+		return v
+	}
+	if f, ok := o.world.webhookFight(o.trace.mutations); ok {
+		return f.violation(o.world, OracleQuiescence, prefix)
+	}
+	return v
+}
+
+// slept checks, at the end of a Sleep, whether two writers have changed the same field in turn, if slowly.
+func (o *quiescenceOracle) slept(since int64) {
+	if o.failed() || !contested(o.world.server.Events(since), 2*slowTurns) {
+		return
+	}
+	revisions := o.world.revisions(since, o.trace.authors)
+	if len(revisions) == 0 {
+		return
+	}
+	end := revisions[len(revisions)-1].at
+	revisions = slices.DeleteFunc(revisions, func(r revision) bool { return end.Sub(r.at) > time.Hour })
+	if f, ok := fightIn(revisions, slowTurns); ok {
+		o.violate(f.violation(o.world, OracleQuiescence, "did not converge during a sleep: "))
+	}
 }
 
 // dependsOnTime reports whether the reconciles since the start of the Settle were those of a request that polls.

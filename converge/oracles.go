@@ -118,7 +118,7 @@ func (o *oracles) cloudChanged(verb, key string, existed, counted bool, primary 
 func (o *oracles) settled(s *snapshot, skipped []int, of processes, again func()) {
 	o.endState.check(s, skipped)
 	if !o.endState.failed() {
-		o.deletion.settled(s)
+		o.deletion.settled(s, again)
 	}
 	if !o.endState.failed() {
 		o.status.settled()

@@ -94,7 +94,7 @@ func (o *otherClient) createSame(c *call) error {
 }
 
 // takeName creates an object of the same name for a short time, with another controller if it is in a namespace. The
-// process ends some time later if it is to notice that the name is free again.
+// processes end some time later if they are to notice that the name is free again.
 func (o *otherClient) takeName(c *call, noticed bool) error {
 	r := o.run
 	obj := withKind(c.obj, c.gvk)
@@ -119,8 +119,9 @@ func (o *otherClient) takeName(c *call, noticed bool) error {
 		r.oracles.duplicates.explain(c.gvk, c.key) // also what was created for it
 		r.trace.foreign("delete", c, r.world.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, background))
 		o.deleteOwner(owner)
-		p := r.processes[c.process.program.index]
-		p.restartWhenIdle = p.restartWhenIdle || noticed
+		for _, p := range r.processes {
+			p.restartWhenIdle = p.restartWhenIdle || noticed
+		}
 	})
 	return nil
 }

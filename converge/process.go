@@ -62,6 +62,8 @@ type process struct {
 	delivering bool
 	// deliveries are the next calls of handlers.
 	deliveries []func()
+	// arriving is the version of the event that a cache is receiving, or 0.
+	arriving int64
 	// stale are the caches that start with an old list, and nextStale those of the next process.
 	stale, nextStale []staleStart
 	// restartWhenIdle ends the process as soon as everything is idle.
@@ -248,10 +250,13 @@ func (p *process) callOutside(ctx context.Context, name string, effect func() er
 type activity struct {
 	request
 
-	number int
-	name   string
+	process *process
+	number  int
+	name    string
 	// changes is the number of changes before its start.
 	changes int
+	// cause is the version of the event that has led to its request, or 0.
+	cause int64
 
 	// The following fields are set at its end.
 	done     bool

@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -23,15 +23,18 @@ import (
 // reconcileOf reconciles an object that exists.
 type reconcileOf[T client.Object] func(ctx context.Context, c client.Client, obj T) (reconcile.Result, error)
 
-// setupOf returns the set-up of a program with one controller for a kind, which also watches owned kinds.
-func setupOf[T client.Object](name string, kind T, do reconcileOf[T], owns ...client.Object) func(manager.Manager) error {
+// setupOf returns the set-up of a program with one controller for a kind, which also watches objects of other kinds and
+// of the same name.
+func setupOf[T client.Object](name string, kind T, do reconcileOf[T], others ...client.Object) func(manager.Manager) error {
 	return func(mgr manager.Manager) error {
 		c := mgr.GetClient()
 		b := ctrl.NewControllerManagedBy(mgr).Named(name).For(kind).WithOptions(controller.Options{
 			SkipNameValidation: new(true),
 		})
-		for _, obj := range owns {
-			b = b.Owns(obj, builder.MatchEveryOwner)
+		for _, obj := range others {
+			b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+			}))
 		}
 		return b.Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			obj := kind.DeepCopyObject().(T)

@@ -45,6 +45,8 @@ type queued struct {
 	// delay is how long it has to wait, and retry is set if that is due to failures.
 	delay time.Duration
 	retry bool
+	// cause is the version of the last event that has led to the request, or 0.
+	cause int64
 }
 
 func (q queued) compare(other queued) int {
@@ -67,10 +69,11 @@ func (q *queue) add(item queued) {
 	if i := q.index(item.queue, item.Request); i >= 0 {
 		before := q.items[i]
 		priority := max(item.priority, before.priority)
+		cause := cmp.Or(item.cause, before.cause)
 		if !item.due.Before(before.due) {
 			item = before
 		}
-		item.priority = priority
+		item.priority, item.cause = priority, cause
 		q.items = slices.Delete(q.items, i, i+1)
 	}
 	at, _ := slices.BinarySearchFunc(q.items, item, queued.compare)

@@ -3,6 +3,8 @@
 package converge
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/watch"
 
 	"trueup.dev/internal/memapi"
@@ -18,6 +20,12 @@ type trace struct {
 	step int
 	// changes counts the changes of the state. effects are those of the process, foreignChanges all others.
 	changes, effects, foreignChanges int
+	// authors are the reconciles that have made changes, in the order of the changes.
+	authors []authored
+	// found is what reconciles have read or deleted, while that is recorded, or nil.
+	found found
+	// mutations are the last writes of programs that webhooks have changed.
+	mutations []mutation
 	// lastEffect describes the last write of the process.
 	lastEffect string
 	// requests counts the requests of the process, weighted by their cost.
@@ -51,7 +59,7 @@ func (t *trace) lastError() error {
 	return t.lastResult.err
 }
 
-// changed records a watch event, written by the process or by another client.
+// changed records a watch event, written by a process or by another client.
 func (t *trace) changed(e memapi.Event, byProcess bool) {
 	t.changes++
 	if !byProcess {
@@ -60,6 +68,13 @@ func (t *trace) changed(e memapi.Event, byProcess bool) {
 	}
 	t.effects++
 	t.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
+}
+
+// authored records the reconcile that has made the changes after a version, up to another one.
+func (t *trace) authored(from, to int64, by *activity) {
+	if by != nil && from != to {
+		t.authors = append(t.authors, authored{from, to, by, time.Now()})
+	}
 }
 
 // noOp records a write without an effect. Only an update or a patch is needless, because the process has what it

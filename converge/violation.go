@@ -28,6 +28,11 @@ const (
 	CauseHangs Cause = "hangs"
 	// CauseHotLoop is for an object that is reconciled again and again without a change.
 	CauseHotLoop Cause = "hot-loop"
+	// CauseFight is for two writers that change the same field in turn. It is also one of [OracleIdempotence]. A writer is
+	// a program, an actor, a controller, or the reconciles of one request.
+	CauseFight Cause = "fight"
+	// CauseChain is for several writers, each of which leads to the next change of another one, without end.
+	CauseChain Cause = "chain"
 )
 
 // Causes of [OracleEndState]. CauseUnexpected is also one of [OracleDeletion].
@@ -70,6 +75,8 @@ const (
 const (
 	// CauseNotDeleted is for a primary object whose finalizers are not removed.
 	CauseNotDeleted Cause = "not-deleted"
+	// CauseDeadlock is for objects whose finalizers wait for each other's deletion.
+	CauseDeadlock Cause = "deadlock"
 	// CauseLeftOver is for a dependent that outlives all primary objects.
 	CauseLeftOver Cause = "left-over"
 	// CauseUnprotected is for an effect outside of the cluster that precedes the finalizer.

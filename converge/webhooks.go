@@ -60,6 +60,13 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 		if mutated, err = memapi.JSONPatched(r.Object, data); err != nil {
 			return nil, hook.failed(err)
 		}
+		if c := w.run.gateway.serving; c != nil {
+			by := writer{client: c.process.program.client}
+			if a := c.process.activity(c.who); a != nil {
+				by = a.writer(by.client)
+			}
+			w.run.trace.mutated(hook.name, by, r, mutated)
+		}
 		r.Object = mutated
 	}
 	return mutated, nil

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"trueup.dev/internal/memapi"
+)
+
+// mutation is a write of a program that a webhook has changed.
+type mutation struct {
+	hook   string
+	writer writer
+	kind   schema.GroupVersionKind
+	key    string
+	// stored, sent and mutated are the object before the write, the one that the program has sent, and the one that the
+	// webhook has made of it.
+	stored, sent, mutated []byte
+}
+
+// mostMutations limits how many mutations are kept.
+const mostMutations = 20
+
+// mutated records that a webhook has changed a write.
+func (t *trace) mutated(hook string, by writer, r memapi.AdmissionRequest, result []byte) {
+	if len(t.mutations) == mostMutations {
+		t.mutations = t.mutations[1:]
+	}
+	t.mutations = append(t.mutations, mutation{
+		hook: hook, writer: by, kind: r.Kind.GroupVersionKind, key: nameOf(r.Key), stored: r.OldObject, sent: r.Object,
+		mutated: result,
+	})
+}
+
+// webhookFight returns the last field that a program changes and a webhook changes back, or to something else, each
+// time.
+func (w *world) webhookFight(mutations []mutation) (fight, bool) {
+	type fieldOf struct{ hook, object, path string }
+	fights := map[fieldOf]*fight{}
+	var last *fight
+	for _, m := range mutations {
+		stored, sent, mutated := w.fieldsIn(m, m.stored), w.fieldsIn(m, m.sent), w.fieldsIn(m, m.mutated)
+		for _, path := range sortedKeys(sent) {
+			if sent[path].value == stored[path].value || sent[path].value == mutated[path].value {
+				continue
+			}
+			at := fieldOf{m.hook, m.kind.Kind + " " + m.key, path}
+			f := fights[at]
+			if f == nil {
+				f = &fight{object: at.object, path: path}
+				fights[at] = f
+			}
+			f.writers = [2]writer{m.writer, {client: "webhook " + m.hook}}
+			r := revision{event: memapi.Event{Kind: m.kind}}
+			field := fieldRevision{path: path}
+			f.values = append(f.values, r.value(field, sent[path].value), r.value(field, mutated[path].value))
+			if len(f.values) >= 2*leastTurns {
+				last = f
+			}
+		}
+	}
+	if last == nil {
+		return fight{}, false
+	}
+	return *last, true
+}
+
+// fieldsIn lists the fields of an object of a mutation.
+func (w *world) fieldsIn(m mutation, encoded []byte) fields {
+	obj := &unstructured.Unstructured{}
+	if err := json.Unmarshal(encoded, &obj.Object); err != nil || obj.Object == nil {
+		return nil
+	}
+	return w.plan.fieldsOf(m.kind, obj, &replacer{uids: strings.NewReplacer(), names: w.generated})
+}
