@@ -262,4 +262,3 @@ func pairScenario(grow bool) Scenario {
 		Programs: []Program{{Name: "second", Setup: marker("answers", follow("answered", "asked", 0))}},
 	}
 }
-
