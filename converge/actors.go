@@ -52,10 +52,12 @@ func (a *actors) changed(e memapi.Event) {
 		a.pendingGarbage = true
 	}
 	for _, actor := range a.list {
-		if actor.kind == e.Kind && e.Type != watch.Deleted {
+		if a.run.world.isShownAs(actor.kind, e) && e.Type != watch.Deleted {
 			a.queue(actor, e.Key)
 		}
-		if e.Type != watch.Deleted && !slices.Contains(actor.owns, e.Kind) {
+		if e.Type != watch.Deleted && !slices.ContainsFunc(actor.owns, func(kind schema.GroupVersionKind) bool {
+			return a.run.world.isShownAs(kind, e)
+		}) {
 			continue
 		}
 		for _, obj := range []client.Object{e.Old, e.Object} {

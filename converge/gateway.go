@@ -281,7 +281,7 @@ func (g *gateway) send(c *call, target client.Object) error {
 	}
 	c.process.handedVersions[target] = target.GetResourceVersion()
 	if now := r.world.server.Version(); now != before {
-		c.process.written[c.gvk] = now
+		c.process.written[r.world.server.Shown(c.gvk)] = now
 	}
 	return nil
 }

@@ -100,6 +100,7 @@ func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
 // explain records that another client changes an object, and so its dependents, and the objects in it if it is a
 // namespace.
 func (o *duplicatesOracle) explain(kind schema.GroupVersionKind, key types.NamespacedName) {
+	kind = o.world.server.Shown(kind)
 	o.explainAll(kind, key, map[types.UID]bool{})
 }
 

@@ -25,6 +25,8 @@ type plan struct {
 
 	registry *kinds.Registry
 	applier  *apply.Applier
+	// shown are the versions of kinds that events have, for kinds with several versions.
+	shown    map[schema.GroupKind]string
 	primary  schema.GroupVersionKind
 	programs []*program
 	actors   []actorOf
@@ -81,6 +83,7 @@ func newPlan(s Scenario) (*plan, error) {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	p.applier = apply.New(p.registry)
+	p.shown = p.shownVersions()
 	return p, nil
 }
 

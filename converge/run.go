@@ -36,7 +36,9 @@ type run struct {
 	users     users
 	others    otherClient
 	actors    actors
-	oracles   oracles
+	// conversions converts custom objects between versions.
+	conversions conversions
+	oracles     oracles
 	verdict
 
 	// processes has the present process of each program, in the order of the programs.
@@ -72,7 +74,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 		p.Reset()
 	}
 	r := &run{plan: p, schedule: s, ctx: context.Background()}
-	r.world = newWorld(p, v.seed, &webhooks{r})
+	r.world = newWorld(p, v.seed, &webhooks{r}, r.conversions.convertFor(p))
 	r.trace = trace{timeline: log}
 	log.observe(&r.world)
 	r.verdict = verdict{plan: p, trace: &r.trace}

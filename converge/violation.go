@@ -101,6 +101,8 @@ const (
 const (
 	// CausePanic is for a reconcile that panics.
 	CausePanic Cause = "panic"
+	// CauseConversion is for an object that a conversion webhook cannot convert.
+	CauseConversion Cause = "conversion"
 	// CauseTerminalError is for a terminal error that wraps a temporary one.
 	CauseTerminalError Cause = "terminal-error"
 	// CauseCacheModified is for an object of the cache that was modified.

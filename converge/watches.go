@@ -34,12 +34,15 @@ func (w *watches) forward() {
 		r.trace.changed(e, r.plan.isProgram(e.Client))
 		w.observe(e)
 		for _, p := range r.processes {
-			if i := p.existing(e.Kind); i != nil {
-				w.arrive(i, e)
+			for _, i := range p.informers {
+				if shown, ok := world.server.In(i.kind, e); ok {
+					w.arrive(i, shown)
+				}
 			}
 		}
 		r.actors.changed(e)
 	}
+	r.reportConversions()
 }
 
 // observe shows an event to those who see all changes.
@@ -132,12 +135,16 @@ func (w *watches) wasRead(c *call) {
 // catchUp delivers the events of the process's own writes before a read from a cache, with [ReadYourWrites].
 func (w *watches) catchUp(i *informer) {
 	p := i.process
-	if w.run.plan.Consistency != ReadYourWrites || i.position >= p.written[i.kind] {
+	if w.run.plan.Consistency != ReadYourWrites {
+		return
+	}
+	written := p.written[w.run.world.server.Shown(i.kind)]
+	if i.position >= written {
 		return
 	}
 	i.held = nil
 	var changes []change
-	for len(i.coming) > 0 && i.coming[0].Version <= p.written[i.kind] {
+	for len(i.coming) > 0 && i.coming[0].Version <= written {
 		changes = append(changes, i.next())
 	}
 	p.deliver(i, changes)

@@ -27,9 +27,11 @@ type webhook struct {
 	name, path      string
 	mutating        bool
 	ignoresFailures bool
-	rules           []admissionregistrationv1.RuleWithOperations
-	objects         labels.Selector
-	namespaces      labels.Selector
+	// exact is set for the match policy Exact.
+	exact      bool
+	rules      []admissionregistrationv1.RuleWithOperations
+	objects    labels.Selector
+	namespaces labels.Selector
 	// process and handler are set in a process.
 	process *process
 	handler http.Handler
@@ -68,6 +70,7 @@ func (r *run) startWebhooks(m *processManager) {
 	if r.plan.recordsReference() {
 		m.process.program.uncalled = unknown
 	}
+	r.startConversions(m)
 }
 
 // admission reads the configurations of webhooks of the program.
@@ -80,6 +83,7 @@ func (c *scenarioCheck) admission(prefix string, configurations []client.Object)
 				c.webhook(fmt.Sprintf("%s.Webhooks[%d]", field, n), true, admissionregistrationv1.ValidatingWebhook{
 					Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
 					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions,
+					MatchPolicy: w.MatchPolicy,
 				})
 			}
 		case *admissionregistrationv1.ValidatingWebhookConfiguration:
@@ -97,6 +101,7 @@ func (c *scenarioCheck) webhook(field string, mutating bool, w admissionregistra
 	hook := webhook{
 		name: w.Name, mutating: mutating, rules: w.Rules,
 		ignoresFailures: w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		exact:           w.MatchPolicy != nil && *w.MatchPolicy == admissionregistrationv1.Exact,
 	}
 	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
 		c.problem("%s: ClientConfig.Service.Path is required", field)
@@ -156,9 +161,6 @@ func (p *plan) uncalled() []string {
 	return paths
 }
 
-// conversionPath is the path of the conversion of versions, which is no admission.
-const conversionPath = "/convert"
-
 // defaultWebhook returns the webhook at a path of the form that builders of controller-runtime use. It is called when
 // objects are created and updated, as the markers of kubebuilder have it.
 func (p *plan) defaultWebhook(path string) (webhook, bool) {
@@ -189,7 +191,7 @@ func ruleFor(kind *kinds.Kind) admissionregistrationv1.RuleWithOperations {
 }
 
 // matches reports whether a rule of a webhook is about a write.
-func (h webhook) matches(r memapi.AdmissionRequest) bool {
+func (h *webhook) matches(r memapi.AdmissionRequest) bool {
 	resource := r.Kind.Plural
 	if r.Subresource != "" {
 		resource += "/" + r.Subresource

@@ -32,7 +32,7 @@ const webhookCaller = "webhook"
 func (w *webhooks) Handles(r memapi.AdmissionRequest) bool {
 	for _, p := range w.run.processes {
 		for i := range p.webhooks {
-			if p.webhooks[i].matches(r) && !p.dead.Load() {
+			if p.webhooks[i].handles(r) && !p.dead.Load() {
 				return true
 			}
 		}
@@ -47,38 +47,59 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 	}
 	var mutated []byte
 	for hook := range w.run.processes.webhooks() {
-		if !hook.mutating || !hook.matches(r) {
+		kind, ok := hook.versionOf(r)
+		if !hook.mutating || !ok {
 			continue
 		}
-		data, err := w.call(hook, r)
+		shown, err := r.In(kind)
+		if err != nil {
+			return nil, err
+		}
+		data, err := w.call(hook, shown)
 		if err != nil {
 			return nil, err
 		}
 		if len(data) == 0 {
 			continue
 		}
-		if mutated, err = memapi.JSONPatched(r.Object, data); err != nil {
+		if shown.Object, err = memapi.JSONPatched(shown.Object, data); err != nil {
 			return nil, hook.failed(err)
 		}
-		if c := w.run.gateway.serving; c != nil {
-			by := writer{client: c.process.program.client}
-			if a := c.process.activity(c.who); a != nil {
-				by = a.writer(by.client)
-			}
-			w.run.trace.mutated(hook.name, by, r, mutated)
+		if shown, err = shown.In(r.Kind); err != nil {
+			return nil, err
 		}
+		mutated = shown.Object
+		w.record(hook, r, mutated)
 		r.Object = mutated
 	}
 	return mutated, nil
 }
 
+// record records what a webhook has made of an object that a process writes.
+func (w *webhooks) record(hook webhook, r memapi.AdmissionRequest, mutated []byte) {
+	c := w.run.gateway.serving
+	if c == nil {
+		return
+	}
+	by := writer{client: c.process.program.client}
+	if a := c.process.activity(c.who); a != nil {
+		by = a.writer(by.client)
+	}
+	w.run.trace.mutated(hook.name, by, r, mutated)
+}
+
 // Validate calls the validating webhooks. The first error refuses the write.
 func (w *webhooks) Validate(r memapi.AdmissionRequest) error {
 	for hook := range w.run.processes.webhooks() {
-		if hook.mutating || !hook.matches(r) {
+		kind, ok := hook.versionOf(r)
+		if hook.mutating || !ok {
 			continue
 		}
-		if _, err := w.call(hook, r); err != nil {
+		shown, err := r.In(kind)
+		if err != nil {
+			return err
+		}
+		if _, err := w.call(hook, shown); err != nil {
 			return err
 		}
 	}

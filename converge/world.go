@@ -3,7 +3,6 @@
 package converge
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,8 +46,11 @@ type world struct {
 	forwarded int64
 }
 
-func newWorld(p *plan, seed uint64, admission memapi.Admission) world {
-	server := memapi.New(memapi.Options{Registry: p.registry, Applier: p.applier, Admission: admission, Seed: seed})
+func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memapi.Conversion) world {
+	server := memapi.New(memapi.Options{
+		Registry: p.registry, Applier: p.applier, Admission: admission, Seed: seed, Conversion: conversion,
+		Versions: p.shown,
+	})
 	return world{
 		plan: p, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
 		own: map[types.UID]bool{},
@@ -84,7 +86,13 @@ func withKind(stored client.Object, gvk schema.GroupVersionKind) client.Object {
 
 // eventsOf lists the watch events of a kind.
 func (w *world) eventsOf(kind schema.GroupVersionKind) []memapi.Event {
-	return slices.DeleteFunc(slices.Clone(w.server.Events(0)), func(e memapi.Event) bool { return e.Kind != kind })
+	var events []memapi.Event
+	for _, e := range w.server.Events(0) {
+		if e, ok := w.server.In(kind, e); ok {
+			events = append(events, e)
+		}
+	}
+	return events
 }
 
 // livePrimary returns the primary object of a request if it exists, is not being deleted, and has an owner if it names

@@ -266,6 +266,14 @@ func (s *Server) show(t *table, r *record) *record {
 	return &record{table: t, key: r.key, object: t.empty(), uid: r.uid, version: r.version}
 }
 
+// Shown returns the version of a kind that its events have, or the kind if it is not served.
+func (s *Server) Shown(kind schema.GroupVersionKind) schema.GroupVersionKind {
+	if t, err := s.table(kind); err == nil {
+		return t.shown.kind.GroupVersionKind
+	}
+	return kind
+}
+
 // FailedConversion returns the error of the first conversion that has failed where no request could return it: for
 // events, Get or List.
 func (s *Server) FailedConversion() error { return s.failedConversion }

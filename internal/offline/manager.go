@@ -27,6 +27,7 @@ type Manager struct {
 	mu        sync.Mutex
 	runnables []manager.Runnable
 	server    webhook.Server
+	registry  conversion.Registry
 }
 
 var _ manager.Manager = (*Manager)(nil)
@@ -74,7 +75,14 @@ func (m *Manager) GetWebhookServer() webhook.Server {
 }
 
 // GetConverterRegistry implements [manager.Manager].
-func (m *Manager) GetConverterRegistry() conversion.Registry { return conversion.NewRegistry() }
+func (m *Manager) GetConverterRegistry() conversion.Registry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.registry == nil {
+		m.registry = conversion.NewRegistry()
+	}
+	return m.registry
+}
 
 // AddMetricsServerExtraHandler implements [manager.Manager].
 func (m *Manager) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
