@@ -58,7 +58,7 @@
 //   - injector.go decides where which fault occurs
 //   - users.go and settle.go perform the steps
 //   - actors.go is other controllers, and others.go and others_idle.go are the client that interferes
-//   - webhooks.go calls webhooks for all writes
+//   - webhooks.go calls webhooks for all writes, and versions.go converts custom objects between versions
 //
 // The process that is tested:
 //   - program.go has what it runs, start.go and stale_start.go start it, with manager.go, and processes.go has the
