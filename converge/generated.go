@@ -108,10 +108,13 @@ func (s *snapshot) replacer() *replacer {
 	var uids []string
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
-			uids = append(uids, string(obj.GetUID()), "uid("+s.generated.thing(kind, obj).String()+")")
+			uids = append(uids, string(obj.GetUID()), uidOf(s.generated.thing(kind, obj)))
 		}
 	}
-	return &replacer{uids: strings.NewReplacer(uids...), names: s.generated}
+	return &replacer{uids: strings.NewReplacer(uids...), names: s.names()}
 }
+
+// uidOf replaces the UID of an object.
+func uidOf(t thing) string { return "uid(" + t.String() + ")" }
 
 func (r *replacer) Replace(text string) string { return r.names.replace(r.uids.Replace(text)) }

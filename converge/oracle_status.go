@@ -86,14 +86,14 @@ func (o *statusOracle) conditionGeneration(name string, condition metav1.Conditi
 	)
 }
 
-// settled checks that the status of primary objects is of their last generation.
+// settled checks that the status of primary objects is of their last generation, unless the last reconcile has failed.
 func (o *statusOracle) settled() {
+	if o.trace.lastError() != nil {
+		return
+	}
 	for _, obj := range o.world.server.List(o.plan.primary) {
 		if obj.GetDeletionTimestamp() != nil {
 			continue // the deletion is another generation, which another finalizer may delay
-		}
-		if o.plan.acceptErrors && (o.trace.lastError() != nil || saysRefused(obj)) {
-			continue // conditions that the controller could not determine are of earlier generations
 		}
 		status, name, generation := statusOf(obj), o.primaryName(obj), obj.GetGeneration()
 		if status.observed != 0 && status.observed != generation {
@@ -101,7 +101,7 @@ func (o *statusOracle) settled() {
 			return
 		}
 		for _, condition := range status.conditions {
-			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != generation {
+			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != generation && !status.unready(generation) {
 				o.conditionGeneration(name, condition, generation)
 				return
 			}
@@ -148,10 +148,10 @@ func (o *statusOracle) missing(ready readiness) string {
 			}
 		}
 	}
-	then := o.plan.flatten(ready.state)
+	then, names := o.plan.flatten(ready.state), settled.names()
 	for n, kind := range settled.kinds {
 		for _, obj := range settled.objects[n] {
-			name := settled.generated.thing(kind, obj).String()
+			name := names.thing(kind, obj).String()
 			created := obj.GetCreationTimestamp()
 			if then[name] == nil && created.Sub(ready.at) < pollTime && isOwnedBy(obj, ready.uid) {
 				return name

@@ -33,9 +33,6 @@ type plan struct {
 	faults   faultSet
 	except   []exceptionOf
 	seed     uint64
-	// acceptErrors is set if a controller is idle while a reconcile fails again and again without a change: the error may
-	// be about the spec.
-	acceptErrors bool
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
 	// random are the names that contain random letters.

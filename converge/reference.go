@@ -26,6 +26,13 @@ type reference struct {
 	unstable map[string]string
 }
 
+func newReference(o outcome) *reference {
+	return &reference{
+		baseline: baseline{outcome: o}, skipping: map[string]*baseline{}, masked: map[string]bool{},
+		unstable: map[string]string{},
+	}
+}
+
 // baseline is a run without faults.
 type baseline struct {
 	outcome
@@ -91,10 +98,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 			return one, false
 		}
 	}
-	r := &reference{
-		baseline: baseline{outcome: one}, skipping: map[string]*baseline{}, masked: map[string]bool{},
-		unstable: map[string]string{},
-	}
+	r := newReference(one)
 	p.mask(r.masked, one.settled, other.settled)
 	for step, s := range p.Steps[:len(p.Steps)-1] {
 		if s.settle {
@@ -245,7 +249,7 @@ func (p *plan) learn(t *testing.T, o *outcome) bool {
 // failure.
 func (p *plan) repeat(t *testing.T, b *baseline) {
 	b.repeated = true
-	for _, v := range append(p.repetitions(), variation{seed: p.seed, lateGarbage: true}) {
+	for _, v := range append(p.repetitions(), p.other(), variation{seed: p.seed, lateGarbage: true}) {
 		v.skip = b.steps
 		o := p.executeAlone(t, v)
 		if len(o.violations) > 0 {

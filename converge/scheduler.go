@@ -27,6 +27,8 @@ type scheduler struct {
 	// settleStart is when the present Settle began, and recent counts the reconciles since then.
 	settleStart time.Time
 	recent      int
+	// mayFail is set during a Settle at which a request that fails again and again is idle.
+	mayFail bool
 	// sleepUntil is the end of the present Sleep of the users, or zero.
 	sleepUntil time.Time
 }
@@ -185,7 +187,7 @@ func (s *scheduler) finished(a *activity) {
 		s.longTimed[a.request] = true
 	}
 	switch {
-	case a.err != nil && !s.plan.acceptErrors || a.panicked != nil || len(a.failed) > 0 || a.refused:
+	case a.err != nil && !s.mayFail || a.panicked != nil || len(a.failed) > 0 || a.refused:
 		delete(s.idle, a.request) // a retry may succeed
 	case a.changes == s.trace.changes:
 		s.idle[a.request] = s.idle[a.request].next(s.lastChange)

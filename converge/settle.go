@@ -17,6 +17,7 @@ const stayTime = 61 * time.Second
 // settle waits until the controller is idle, injects the faults of that moment, and lets the oracles check the state.
 func (r *run) settle() {
 	r.trace.user(Settle(), nil)
+	r.scheduler.mayFail = r.plan.Steps[r.trace.step].mayFail
 	r.scheduler.startSettle()
 	clear(r.scheduler.waited)
 	r.work(time.Time{})

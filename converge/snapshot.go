@@ -26,6 +26,8 @@ type snapshot struct {
 	cloud   map[string]string
 	// generated are the names that were generated until then.
 	generated generatedNames
+	// primaries are the UIDs of primary objects until then.
+	primaries generatedNames
 	// flat is the state as a list of fields, once it was needed.
 	flat map[string]*flatObject
 	// byUID identifies objects, once that was needed.
@@ -53,7 +55,7 @@ type field struct {
 }
 
 func (w *world) snapshot() *snapshot {
-	s := &snapshot{cloud: maps.Clone(w.cloud.values), generated: w.generated}
+	s := &snapshot{cloud: maps.Clone(w.cloud.values), generated: w.generated, primaries: w.primaries}
 	for _, kind := range w.server.Kinds() {
 		if kind.Group == "" && kind.Kind == "Namespace" {
 			continue
@@ -62,6 +64,15 @@ func (w *world) snapshot() *snapshot {
 		s.objects = append(s.objects, w.server.List(kind))
 	}
 	return s
+}
+
+// names are the generated names, which include UIDs of primary objects: controllers name what they create outside of
+// the cluster after these.
+func (s *snapshot) names() generatedNames { return slices.Concat(s.generated, s.primaries) }
+
+// literal returns the state with the UIDs of primary objects.
+func (s *snapshot) literal() *snapshot {
+	return &snapshot{kinds: s.kinds, objects: s.objects, cloud: s.cloud, generated: s.generated}
 }
 
 // count returns the number of objects of a kind.
@@ -170,12 +181,12 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 	if s.flat != nil {
 		return s.flat
 	}
-	replace := sync.OnceValue(s.replacer)
+	replace, names := sync.OnceValue(s.replacer), s.names()
 	groups := map[string][]*flatObject{}
 	kinds := map[string]schema.GroupVersionKind{}
 	for i, kind := range s.kinds {
 		for _, obj := range s.objects[i] {
-			name := s.generated.thing(kind, obj).String()
+			name := names.thing(kind, obj).String()
 			if other, ok := kinds[name]; ok && other != kind {
 				name += " of " + kind.Group
 			}
@@ -186,7 +197,7 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 		}
 	}
 	for _, key := range sortedKeys(s.cloud) {
-		name := "cloud " + s.generated.replace(key)
+		name := "cloud " + names.replace(key)
 		groups[name] = append(groups[name], &flatObject{read: sync.OnceValue(func() fields {
 			return fields{"value": {replace().Replace(s.cloud[key]), "value"}}
 		})})

@@ -58,23 +58,24 @@ type HistoryDependent struct {
 // StatesOptions limit the search of [States].
 type StatesOptions struct {
 	// Requests limits the search: all its runs make about this number of requests. Each property is always changed on its
-	// own. 0 is no limit.
+	// own, whatever that takes. Pairs of properties get half of the requests, and single faults the next third. While one
+	// property changes, they get a tenth, at least 50 faults. 0 is no limit.
 	Requests int
 	// Budget limits the time of the search. The default is no limit.
 	Budget time.Duration
-	// Walks is the number of random walks that are tried.
+	// Walks is the number of random walks that are tried for each property.
 	Walks int
 	// Seed is the seed of random choices.
 	Seed uint64
 }
 
-// DefaultStatesOptions returns the options of States, as flags change them: runs that make 60,000 requests, which takes
-// a few seconds. With the race detector, which makes runs ten times slower, it is a tenth of that. -converge.budget
-// replaces this limit by a time.
+// DefaultStatesOptions returns the options of States, as flags change them: runs that make 15,000 requests, which takes
+// a few seconds, and ten random walks for each property. With the race detector, which makes runs ten times slower, it
+// is a tenth of that. -converge.budget replaces these limits by a time.
 func DefaultStatesOptions() StatesOptions {
-	o := StatesOptions{Requests: 60_000, Budget: *budgetFlag, Walks: 100, Seed: *seedFlag}
+	o := StatesOptions{Requests: 15_000, Budget: *budgetFlag, Walks: 10, Seed: *seedFlag}
 	if raceDetector {
-		o.Requests, o.Walks = o.Requests/10, o.Walks/10
+		o.Requests, o.Walks = o.Requests/10, 1
 	}
 	if o.Budget > 0 {
 		o.Requests, o.Walks = 0, 1<<40
@@ -89,8 +90,8 @@ func DefaultStatesOptions() StatesOptions {
 //   - no value of a property changes the state, or
 //   - an oracle fails that [Run] checks too, except that Scenario.Desired is not called.
 //
-// While a reconcile fails, or a condition says that the spec is invalid or suspended, objects may also remain as they
-// were. The way back must work.
+// While a reconcile fails, or the status says that the spec is refused, objects may also remain as they were. The way
+// back must work. A refused change that was made in part is an advice in the certificate.
 //
 // The failure has the fewest and smallest changes that lead to it.
 func States(t *testing.T, s Scenario) {
@@ -126,7 +127,7 @@ func newStates(t *testing.T, s Scenario, o StatesOptions) (*statesSearch, error)
 	if err != nil {
 		return nil, err
 	}
-	p.seed, p.acceptErrors = o.Seed, true
+	p.seed, p.random = o.Seed, randomNames{}
 	space, err := newSpecSpace(p)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
@@ -134,7 +135,7 @@ func newStates(t *testing.T, s Scenario, o StatesOptions) (*statesSearch, error)
 	calledby.Controller() // outside of any bubble
 	return &statesSearch{
 		t: t, specSpace: space, options: o, begin: time.Now(), news: map[string]*newObject{},
-		transitions: map[[2]string]bool{}, affecting: map[string]bool{},
+		transitions: map[[2]string]bool{}, affecting: map[string]bool{}, halves: map[string]bool{},
 	}, nil
 }
 
@@ -193,30 +194,38 @@ type StatesCertificate struct {
 	Specs, Transitions int
 	// Pairs counts the pairs of properties that were tried, of PairsInAll, and Walks the random walks.
 	Pairs, PairsInAll, Walks int
-	// Faults counts runs with a fault, during the changes of FaultProperties properties.
-	Faults, FaultProperties int
+	// Faults counts runs with a fault, during the changes of FaultProperties properties. FaultsLeft counts those that were
+	// not tried while these change.
+	Faults, FaultsLeft, FaultProperties int
 	// Runs is the number of runs without faults.
 	Runs int
+	// Advice lists what may be intended or not, for example refused changes that were made in part.
+	Advice []string
 	// LeftOut lists what was not checked or not tried, with the reasons.
 	LeftOut []string
 	Elapsed time.Duration
 }
 
-// String formats the certificate as a paragraph, and a line for each reason why something was left out.
+// String formats the certificate as a paragraph, a line for each advice, and a line for each reason why something was
+// left out.
 func (c StatesCertificate) String() string {
 	paragraph := fmt.Sprintf(
 		"the state depends on the spec alone, as far as tried: %d of %s with %s (%d more are rejected), %s, "+
-			"%s; %d of %d pairs; %d random walks; %d single faults while %s changed; seed %d",
-		c.Changed, many(c.Properties, "property", "properties"), plural(c.Values, "value"), c.Rejected,
+			"%s; %d of %d pairs; %d random walks; %d of %d single faults while %s changed; seed %d",
+		c.Changed, properties(c.Properties), plural(c.Values, "value"), c.Rejected,
 		plural(c.Specs, "spec"), plural(c.Transitions, "transition"), c.Pairs, c.PairsInAll, c.Walks, c.Faults,
-		many(c.FaultProperties, "property", "properties"), c.Seed,
+		c.Faults+c.FaultsLeft, properties(c.FaultProperties), c.Seed,
 	)
-	return strings.Join(slices.Concat([]string{paragraph}, c.LeftOut), "\n")
+	lines := []string{paragraph}
+	for _, advice := range c.Advice {
+		lines = append(lines, "advice: "+advice)
+	}
+	return strings.Join(slices.Concat(lines, c.LeftOut), "\n")
 }
 
-func many(n int, one, several string) string {
+func properties(n int) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 property"
 	}
-	return fmt.Sprintf("%d %s", n, several)
+	return fmt.Sprintf("%d properties", n)
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +17,7 @@ import (
 // newObject is the run in which an object is created with a spec, and deleted. It is the reference of all other ways to
 // this spec.
 type newObject struct {
-	outcome
+	*reference
 
 	plan             *plan
 	created, deleted *snapshot
@@ -27,9 +25,6 @@ type newObject struct {
 	refused bool
 	// rejected is the error of the creation, if a webhook rejects it.
 	rejected error
-	// masked are the fields that differ between such runs, and repeated is set once all were tried.
-	masked   map[string]bool
-	repeated bool
 }
 
 // newObject runs the reference of a stored spec.
@@ -40,21 +35,13 @@ func (x *statesSearch) newObject(s stored) *newObject {
 	w := walk{x.specOf(s), {deleted: true}}
 	results := make([]stored, len(w))
 	plan, settles := x.walkPlan(w, results)
-	n := &newObject{plan: plan, outcome: x.run(plan), rejected: results[0].rejected, masked: map[string]bool{}}
+	o := x.run(plan)
+	plan.reference = newReference(o)
+	n := &newObject{reference: plan.reference, plan: plan, rejected: results[0].rejected}
 	n.created, n.deleted = n.at(settles[0]), n.at(settles[1])
 	n.refused = x.refused(&n.outcome, settles[0])
 	x.news[s.key] = n
 	return n
-}
-
-// repeat repeats the run, to find out what differs each time.
-func (x *statesSearch) repeat(n *newObject) {
-	n.repeated = true
-	for _, v := range append(n.plan.repetitions(), n.plan.other()) {
-		if o := n.plan.execute(x.t, nil, v, nil); len(o.violations) == 0 {
-			n.plan.mask(n.masked, n.settled, o.settled)
-		}
-	}
 }
 
 // specOf returns the spec of a stored object as one change for each field.
@@ -89,14 +76,22 @@ func (x *statesSearch) walkPlan(w walk, results []stored) (*plan, []int) {
 
 // check runs a walk, and returns its first violation.
 func (x *statesSearch) check(w walk) (Violation, bool) {
+	v, _, failed := x.checkWrites(w)
+	return v, failed
+}
+
+// checkWrites runs a walk, and returns its first violation with the number of writes that lead to it, as far as that is
+// known.
+func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool) {
 	results := x.admit(w)
 	plan, settles := x.walkPlan(w, results)
 	o := x.run(plan)
 	if v, failed := o.violation(); failed {
-		return v, true
+		return v, min(len(o.settled)+1, len(w)), true
 	}
 	before := ""
 	remaining := map[string]bool{}
+	var accepted *newObject // of the last spec that the controller has accepted
 	for i := range w {
 		if results[i].rejected != nil && i > 0 {
 			results[i].key, results[i].object = results[i-1].key, results[i-1].object // also if a webhook rejects it
@@ -106,46 +101,35 @@ func (x *statesSearch) check(w walk) (Violation, bool) {
 			continue
 		}
 		if v, failed := n.violation(); failed {
-			return v, true
+			return v, i + 1, true
 		}
 		previous := &snapshot{}
-		if i > 0 {
+		switch {
+		case w[i].deleted && accepted != nil:
+			previous = accepted.deleted // what it leaves behind on purpose
+		case i > 0 && !w[i].deleted:
 			previous = o.at(settles[i-1])
 		}
 		found := x.compare(n, want, previous, o.at(settles[i]))
 		found = slices.DeleteFunc(found, func(d difference) bool { return remaining[d.name] })
 		if len(found) > 0 {
-			return pathViolation(found, w[i]), true
+			return pathViolation(found, w[i]), i + 1, true
 		}
 		if w[i].deleted {
-			for name := range plan.flatten(n.deleted) {
+			for name := range plan.flatten(o.at(settles[i]).literal()) {
 				remaining[name] = true // the next object finds what stays by design
 			}
+			accepted = nil
+		} else if !n.refused {
+			accepted = n
+		}
+		if n.refused && !w[i].deleted && accepted != nil {
+			x.adviseHalf(n, w[i].describe(w[:i]), previous, o.at(settles[i]))
 		}
 		x.transitions[[2]string{before, results[i].key}] = true
 		before = results[i].key
 	}
-	return Violation{}, false
-}
-
-// changed compares a state with that of a new object whose spec the controller refuses. Fields and objects may also
-// remain as they were.
-func (x *statesSearch) changed(n *newObject, want, before, got *snapshot) []difference {
-	old, now := n.plan.flatten(before), n.plan.flatten(got)
-	masked := maps.Clone(x.masks(n, want, got))
-	for _, s := range []*snapshot{want, got} {
-		for name, flat := range n.plan.flatten(s) {
-			if old[name] == nil || now[name] == nil {
-				continue
-			}
-			for path, f := range flat.read() {
-				if old[name].read()[path].value == now[name].read()[path].value {
-					masked[maskKey(name, f, f)] = true
-				}
-			}
-		}
-	}
-	return inBoth(n.plan.differences(want, got, masked), n.plan.differences(before, got, nil))
+	return Violation{}, len(w), false
 }
 
 // compare compares a state, and the one before it, with that of a new object. It executes further runs without faults
@@ -154,7 +138,7 @@ func (x *statesSearch) compare(n *newObject, want, before, got *snapshot) []diff
 	for {
 		found := n.plan.differences(want, got, x.masks(n, want, got))
 		if len(found) > 0 && n.refused {
-			found = x.changed(n, want, before, got)
+			found = x.refusedDifferences(n, want, before, got)
 		}
 		found = slices.DeleteFunc(found, func(d difference) bool {
 			return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
@@ -164,7 +148,7 @@ func (x *statesSearch) compare(n *newObject, want, before, got *snapshot) []diff
 		if len(found) == 0 || n.repeated {
 			return found
 		}
-		x.repeat(n)
+		n.plan.repeat(x.t, &n.baseline)
 	}
 }
 
@@ -229,77 +213,12 @@ func (h HistoryDependent) isFor(name string) bool {
 	return h.Object == nil || strings.HasPrefix(name, kindName(h.Object)+" ")
 }
 
-// refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, or the
-// status says so.
-func (x *statesSearch) refused(o *outcome, settle int) bool {
-	at := slices.Index(o.settledAt, settle)
-	if at < 0 {
-		return false
-	}
-	return o.settledErrs[at] != nil || saysRefused(x.primaryIn(o.settled[at]))
-}
-
-// primaryIn returns the object in a state, or nil.
-func (x *statesSearch) primaryIn(s *snapshot) client.Object {
-	at := slices.Index(s.kinds, x.plan.primary)
-	if at < 0 {
-		return nil
-	}
-	for _, obj := range s.objects[at] {
-		if client.ObjectKeyFromObject(obj) == client.ObjectKeyFromObject(x.base) {
-			return obj
-		}
-	}
-	return nil
-}
-
-// refusals are parts of the types, reasons and phases by which controllers report that they do not act on a spec.
-var refusals = []string{
-	"invalid", "error", "fail", "degraded", "reject", "refuse", "suspend", "pause", "unsupported", "notfound", "missing",
-	"conflict", "denied", "notallowed", "blocked", "taken",
-}
-
-// saysRefused reports whether a status says that the controller does not act on the spec.
-func saysRefused(obj client.Object) bool {
-	if obj == nil {
-		return false
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return false
-	}
-	status, _, _ := unstructured.NestedMap(content, "status")
-	for _, value := range status {
-		if text, ok := value.(string); ok && refuses(text) {
-			return true
-		}
-	}
-	items, _, _ := unstructured.NestedSlice(content, "status", "conditions")
-	for _, item := range items {
-		condition, _ := item.(map[string]any)
-		kind, _ := condition["type"].(string)
-		status, _ := condition["status"].(string)
-		reason, _ := condition["reason"].(string)
-		if refuses(kind) && status == string(metav1.ConditionTrue) ||
-			status != string(metav1.ConditionTrue) && !refuses(kind) && refuses(reason) {
-			return true
-		}
-	}
-	return false
-}
-
-func refuses(text string) bool {
-	text = strings.ToLower(text)
-	return len(text) < 64 && slices.ContainsFunc(refusals, func(word string) bool { return strings.Contains(text, word) })
-}
-
 // affects reports whether two specs lead to different states, apart from the spec itself.
 func (x *statesSearch) affects(one, other *newObject) bool {
-	primary := x.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(x.base))
 	for {
 		found := one.plan.differences(one.created, other.created, one.masked)
 		affected := slices.ContainsFunc(found, func(d difference) bool {
-			return d.name != primary || slices.ContainsFunc(d.lines, func(line string) bool {
+			return d.name != x.primaryName() || slices.ContainsFunc(d.lines, func(line string) bool {
 				field := strings.TrimPrefix(line, d.name+": ")
 				return strings.HasPrefix(field, "status") || strings.HasPrefix(field, "metadata")
 			})
@@ -307,6 +226,6 @@ func (x *statesSearch) affects(one, other *newObject) bool {
 		if !affected || one.repeated {
 			return affected
 		}
-		x.repeat(one) // the difference may be one of each run
+		one.plan.repeat(x.t, &one.baseline) // the difference may be one of each run
 	}
 }

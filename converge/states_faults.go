@@ -21,16 +21,13 @@ func (x *statesSearch) faults() *StatesFailure {
 	order := slices.Clone(x.accepted)
 	random := rand.New(rand.NewPCG(x.options.Seed, 6))
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	tried := 0
-	for _, p := range order {
-		if len(p.specs) == 0 {
-			continue
-		}
-		if tried++; x.outOf(0.8) {
-			x.cert.LeftOut = append(x.cert.LeftOut, "further properties do not change with faults: there is no time left")
+	order = slices.DeleteFunc(order, func(p acceptedProperty) bool { return len(p.specs) == 0 })
+	for i, p := range order {
+		if x.outOf(0.9) {
+			x.leaveOut("no faults are injected while the other %s change", properties(len(order)-i))
 			return nil
 		}
-		w := walk{p.context, p.specs[0], p.context, {deleted: true}}
+		w := walk{p.context, p.specs[0], p.context}
 		if failure := x.withFaults(w); failure != nil {
 			return failure
 		}
@@ -39,6 +36,9 @@ func (x *statesSearch) faults() *StatesFailure {
 	return nil
 }
 
+// referenceRuns is about the number of runs without faults before those with faults.
+const referenceRuns = 10
+
 func (x *statesSearch) withFaults(w walk) *StatesFailure {
 	plan, _ := x.walkPlan(w, x.admit(w))
 	plan.Masks = slices.Clone(plan.Masks)
@@ -46,9 +46,12 @@ func (x *statesSearch) withFaults(w walk) *StatesFailure {
 		// An object that is recreated because of a fault has the state of a new one.
 		plan.Masks = append(plan.Masks, Mask{Object: h.Object, Field: h.Field})
 	}
-	report := plan.check(x.t, Options{Seed: x.options.Seed})
+	report := plan.check(x.t, Options{Seed: x.options.Seed, SingleRequests: x.options.Requests / 10})
 	x.cert.Faults += report.Certificate.Singles
-	x.spent += report.Certificate.Schedules * x.plan.length(&plan.reference.outcome)
+	x.cert.FaultsLeft += report.Certificate.SinglesLeft
+	if plan.reference != nil {
+		x.spent += (report.Certificate.Schedules + referenceRuns) * x.plan.length(&plan.reference.outcome)
+	}
 	if report.Failure == nil {
 		return nil
 	}

@@ -29,7 +29,13 @@ type statesSearch struct {
 	affecting map[string]bool
 	// accepted are the values of properties that the API server accepts.
 	accepted []acceptedProperty
-	cert     StatesCertificate
+	// firstReady is set if the first object becomes Ready, and harmless is what its status has then that would be a
+	// refusal otherwise.
+	firstReady bool
+	harmless   []string
+	// halves are the half changes that were reported.
+	halves map[string]bool
+	cert   StatesCertificate
 }
 
 // acceptedProperty is a property with the specs in which it has another value.
@@ -65,7 +71,7 @@ func (x *statesSearch) search() *StatesReport {
 	defer tune(x.t)()
 	report := &StatesReport{}
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
-	x.learnCaches()
+	x.learn()
 	for _, phase := range []func() *StatesFailure{
 		x.start, x.single, x.generated, x.pairs, x.effects, x.faults, x.random,
 	} {
@@ -79,16 +85,21 @@ func (x *statesSearch) search() *StatesReport {
 	return report
 }
 
-// learnCaches finds out which kinds are read from caches.
-func (x *statesSearch) learnCaches() {
-	plan, _ := x.walkPlan(walk{{}}, make([]stored, 1))
+// learn finds out which kinds are read from caches, which names are random, and what the status of the first object is.
+func (x *statesSearch) learn() {
+	plan, settles := x.walkPlan(walk{{}}, make([]stored, 1))
 	x.plan.findRead(func() outcome { return x.run(plan) })
+	one := x.run(plan)
+	for plan.random.find(one.settled, x.run(plan).settled) { // names that contain random ones are found next
+		one = x.run(plan)
+	}
+	x.learnStatus(x.primaryIn(one.at(settles[0])))
 }
 
 // try checks a walk, and returns the failure with the fewest changes.
 func (x *statesSearch) try(w walk) *StatesFailure {
-	if v, failed := x.check(w); failed {
-		return x.shrink(w, v)
+	if v, writes, failed := x.checkWrites(w); failed {
+		return x.shrink(w, writes, v)
 	}
 	return nil
 }
@@ -96,19 +107,31 @@ func (x *statesSearch) try(w walk) *StatesFailure {
 // start checks the object as it is.
 func (x *statesSearch) start() *StatesFailure { return x.try(walk{{}, {deleted: true}, {}}) }
 
-// single changes each property on its own.
+// single changes each property on its own: first all values in a row, then each value and back.
 func (x *statesSearch) single() *StatesFailure {
 	x.cert.Properties = len(x.properties)
 	x.acceptValues()
 	for _, p := range x.accepted {
-		for _, w := range p.walks() {
-			if failure := x.try(w); failure != nil {
-				return failure
-			}
+		if failure := x.try(p.inARow()); failure != nil {
+			return failure
 		}
 		x.observe(p)
 	}
+	for i, p := range x.accepted {
+		if x.outOf(0.5) {
+			x.leaveOut("the values of %s are changed in a row, and not each one back", properties(len(x.accepted)-i))
+			break
+		}
+		if failure := x.try(p.backAndForth()); failure != nil {
+			return failure
+		}
+	}
 	return nil
+}
+
+// leaveOut records what is not tried because the search is limited.
+func (x *statesSearch) leaveOut(format string, args ...any) {
+	x.cert.LeftOut = append(x.cert.LeftOut, fmt.Sprintf(format, args...)+": -converge.budget is for more")
 }
 
 // acceptValues asks the API server which values are valid.
@@ -154,26 +177,32 @@ func (x *statesSearch) acceptValues() {
 	}
 }
 
-// walks changes one property: each value and back, all values one after the other, deletion and recreation.
-func (p *acceptedProperty) walks() []walk {
-	base := spec{}
-	var walks []walk
-	for _, s := range slices.Concat(p.specs, p.doubtful) {
-		w := walk{base}
-		if len(p.context.changes) > 0 {
-			w = append(w, p.context)
-		}
-		walks = append(walks, slices.Concat(w, walk{s}, w[len(w)-1:], walk{s, base}))
+// inARow changes one property to all values one after the other, and back. The object is deleted with another value.
+func (p *acceptedProperty) inARow() walk {
+	values := slices.Concat(p.specs, p.doubtful)
+	w := walk{{}}
+	if len(p.context.changes) > 0 {
+		w = append(w, p.context)
 	}
-	if len(p.specs) == 0 {
-		return walks
-	}
-	all := slices.Concat(walk{base}, p.specs, p.doubtful)
+	w = append(w, values...)
 	if p.rejected != nil {
-		all = append(all, *p.rejected)
+		w = append(w, *p.rejected)
 	}
-	first := p.specs[0]
-	return append(walks, append(all, first, spec{deleted: true}, base, first, spec{deleted: true}))
+	return append(w, spec{}, values[0], spec{deleted: true})
+}
+
+// backAndForth changes one property to each value and back, the first one twice, and recreates the object.
+func (p *acceptedProperty) backAndForth() walk {
+	w := walk{{}}
+	if len(p.context.changes) > 0 {
+		w = append(w, p.context)
+	}
+	back := w[len(w)-1]
+	values := slices.Concat(p.specs, p.doubtful)
+	for _, s := range values {
+		w = append(w, s, back)
+	}
+	return append(w, values[0], spec{}, spec{deleted: true}, values[0], spec{deleted: true})
 }
 
 // observe records whether a property has an effect.
@@ -225,7 +254,7 @@ func (x *statesSearch) pairs() *StatesFailure {
 	random := rand.New(rand.NewPCG(x.options.Seed, 5))
 	random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	for _, pair := range pairs {
-		if x.outOf(0.5) {
+		if x.outOf(0.65) {
 			return nil
 		}
 		one, other := x.accepted[pair[0]], x.accepted[pair[1]]
@@ -257,7 +286,7 @@ func (x *statesSearch) random() *StatesFailure {
 	if len(x.accepted) == 0 {
 		return nil
 	}
-	for n := range x.options.Walks {
+	for n := range x.options.Walks * len(x.accepted) {
 		if x.outOf(1) {
 			return nil
 		}

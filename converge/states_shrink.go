@@ -8,8 +8,8 @@ import (
 	"trueup.dev/internal/specs"
 )
 
-// shrink finds the fewest and smallest changes that cause the same violation.
-func (x *statesSearch) shrink(w walk, v Violation) *StatesFailure {
+// shrink finds the fewest and smallest changes that cause the same violation, which a number of writes cause.
+func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
 	fails := func(shorter walk) bool {
 		if len(shorter) == 0 {
 			return false
@@ -20,6 +20,9 @@ func (x *statesSearch) shrink(w walk, v Violation) *StatesFailure {
 		}
 		w, v = shorter, found
 		return true
+	}
+	if writes < len(w) {
+		fails(w[:writes])
 	}
 	for before := -1; before != size(w); {
 		before = size(w)
@@ -107,7 +110,7 @@ func (x *statesSearch) replay(encoded string) {
 		x.t.Fatal(err)
 	}
 	x.plan.seed = seed
-	x.learnCaches()
+	x.learn()
 	if len(faults) == 0 {
 		v, failed := x.check(w)
 		f := x.record(w, v)

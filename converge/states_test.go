@@ -132,7 +132,7 @@ func TestStatesReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.learnCaches()
+	x.learn()
 	v, failed := x.check(w)
 	if !failed || v.String() != first.Violation.String() {
 		t.Errorf("got %v, want %s", v, first.Violation)

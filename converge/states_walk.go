@@ -30,7 +30,9 @@ func (s *specSpace) steps(w walk, results []stored) (steps []Step, settles []int
 			results[i].rejected = cmp.Or(results[i].rejected, err)
 			return nil
 		}
-		steps = append(steps, Step{name: "write: " + spec.describe(w[:i]), do: do}, Settle())
+		settle := Settle()
+		settle.mayFail = true
+		steps = append(steps, Step{name: "write: " + spec.describe(w[:i]), do: do}, settle)
 		settles = append(settles, len(steps)-1)
 	}
 	return steps, settles

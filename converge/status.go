@@ -27,6 +27,13 @@ func (s objectStatus) ready(generation int64) bool {
 		(c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
 }
 
+// unready reports whether the condition Ready is known not to be true for a generation. Other conditions may then be of
+// an earlier generation: the controller could not determine them.
+func (s objectStatus) unready(generation int64) bool {
+	c := meta.FindStatusCondition(s.conditions, "Ready")
+	return c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == generation
+}
+
 // statusOf returns the status of an object.
 func statusOf(obj client.Object) objectStatus {
 	if nilcheck.IsNil(obj) {

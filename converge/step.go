@@ -19,9 +19,10 @@ import (
 type Step struct {
 	name string
 	do   func(ctx context.Context, c client.Client) error
-	// settle is set for a step that waits until the controller is idle.
-	settle bool
-	sleep  time.Duration
+	// settle is set for a step that waits until the controller is idle. mayFail is set if the controller is idle, too,
+	// while a reconcile fails again and again without a change: the error may be about the spec.
+	settle, mayFail bool
+	sleep           time.Duration
 	// steps are those of a step that consists of several, which has nothing else.
 	steps []Step
 	// applies is the object of an Apply.

@@ -49,15 +49,10 @@ func (w *watches) forward() {
 func (w *watches) observe(e memapi.Event) {
 	r := w.run
 	if e.Type == watch.Added {
-		if prefix, ok := r.world.generatedFrom(e.Kind, e.Object); ok {
-			r.world.generated.learn(e.Key.Name, prefix)
-		}
+		r.world.born(e)
 	}
-	switch {
-	case e.Client == byUser:
+	if e.Client == byUser {
 		r.users.changed(e.Key)
-	case e.Type == watch.Added && r.plan.isProgram(e.Client):
-		r.world.own[e.Object.GetUID()] = true
 	}
 	r.oracles.changed(e)
 }

@@ -37,6 +37,8 @@ type world struct {
 	cloud       cloudState
 	// generated are the names that were generated so far.
 	generated generatedNames
+	// primaries are the UIDs of primary objects, of each name the last one: it is known when the object no longer exists.
+	primaries generatedNames
 
 	// lateWrite is set while an in-flight write of an earlier process takes effect.
 	lateWrite bool
@@ -54,6 +56,22 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memap
 	return world{
 		plan: p, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
 		own: map[types.UID]bool{},
+	}
+}
+
+// born records a new object.
+func (w *world) born(e memapi.Event) {
+	if prefix, ok := w.generatedFrom(e.Kind, e.Object); ok {
+		w.generated.learn(e.Key.Name, prefix)
+	}
+	if w.plan.isProgram(e.Client) {
+		w.own[e.Object.GetUID()] = true
+	}
+	if e.Kind == w.plan.primary {
+		replacement := uidOf(w.generated.thing(e.Kind, e.Object))
+		w.primaries = append(slices.DeleteFunc(slices.Clone(w.primaries), func(g generatedName) bool {
+			return g.replacement == replacement
+		}), generatedName{string(e.Object.GetUID()), replacement})
 	}
 }
 

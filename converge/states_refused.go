@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, it did not
+// observe the last generation, or the status says so.
+func (x *statesSearch) refused(o *outcome, settle int) bool {
+	at := slices.Index(o.settledAt, settle)
+	if at < 0 {
+		return false
+	}
+	obj := x.primaryIn(o.settled[at])
+	if o.settledErrs[at] != nil || obj == nil {
+		return o.settledErrs[at] != nil
+	}
+	if observed := statusOf(obj).observed; observed != 0 && observed != obj.GetGeneration() {
+		return true
+	}
+	return slices.ContainsFunc(refusalsOf(obj, x.firstReady), func(refusal string) bool {
+		return !slices.Contains(x.harmless, refusal)
+	})
+}
+
+// learnStatus learns from the object as users create it first. If it is Ready, what its status says is no refusal, and
+// an object that is not Ready does not claim to have the state of its spec.
+func (x *statesSearch) learnStatus(obj client.Object) {
+	if obj == nil {
+		return
+	}
+	if x.firstReady = statusOf(obj).ready(obj.GetGeneration()); x.firstReady {
+		x.harmless = refusalsOf(obj, true)
+	}
+}
+
+// primaryIn returns the object in a state, or nil.
+func (x *statesSearch) primaryIn(s *snapshot) client.Object {
+	at := slices.Index(s.kinds, x.plan.primary)
+	if at < 0 {
+		return nil
+	}
+	for _, obj := range s.objects[at] {
+		if client.ObjectKeyFromObject(obj) == client.ObjectKeyFromObject(x.base) {
+			return obj
+		}
+	}
+	return nil
+}
+
+// refusals are parts of the types, reasons and phases by which controllers report that they do not act on a spec.
+var refusals = []string{
+	"invalid", "error", "fail", "degraded", "reject", "refuse", "suspend", "pause", "unsupported", "notfound", "missing",
+	"conflict", "denied", "notallowed", "blocked", "taken", "stalled",
+}
+
+// refusalsOf lists what a status has that says that the controller does not act on the spec. That is a condition Ready
+// that is not true, if unready is set, and a word anywhere else.
+func refusalsOf(obj client.Object, unready bool) []string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	status, _, _ := unstructured.NestedMap(content, "status")
+	for _, field := range sortedKeys(status) {
+		if text, ok := status[field].(string); ok && refuses(text) {
+			found = append(found, field+" "+text)
+		}
+	}
+	items, _, _ := unstructured.NestedSlice(content, "status", "conditions")
+	for _, item := range items {
+		condition, _ := item.(map[string]any)
+		kind, _ := condition["type"].(string)
+		status, _ := condition["status"].(string)
+		reason, _ := condition["reason"].(string)
+		holds := status == string(metav1.ConditionTrue)
+		if refuses(kind) && holds || !holds && !refuses(kind) && refuses(reason) || unready && kind == "Ready" && !holds {
+			found = append(found, kind+" "+status+" "+reason)
+		}
+	}
+	return found
+}
+
+func refuses(text string) bool {
+	text = strings.ToLower(text)
+	return len(text) < 64 && slices.ContainsFunc(refusals, func(word string) bool { return strings.Contains(text, word) })
+}
+
+// refusedDifferences compares a state with that of a new object whose spec the controller refuses. Fields and objects
+// may also remain as they were before. Those that a new object does not have may have changed: whether they should is
+// not known, see adviseHalf.
+func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *snapshot) []difference {
+	wanted, old, now := n.plan.flatten(want), n.plan.flatten(before), n.plan.flatten(got)
+	masked := maps.Clone(x.masks(n, want, got))
+	for _, s := range []*snapshot{want, got} {
+		for name, flat := range n.plan.flatten(s) {
+			if old[name] == nil || now[name] == nil {
+				continue
+			}
+			for path, f := range flat.read() {
+				was, existed := old[name].read()[path]
+				is, exists := now[name].read()[path]
+				inNew := wanted[name] != nil
+				if inNew {
+					_, inNew = wanted[name].read()[path]
+				}
+				if was.value == is.value || existed && exists && !inNew {
+					masked[maskKey(name, f, f)] = true
+				}
+			}
+		}
+	}
+	found := inBoth(n.plan.differences(want, got, masked), n.plan.differences(before, got, nil))
+	return slices.DeleteFunc(found, func(d difference) bool { return d.cause == CauseUnexpected && old[d.name] != nil })
+}
+
+// mostHalves is how many half changes are reported.
+const mostHalves = 5
+
+// adviseHalf reports that a refused change was made in part: some dependents have changed, and others have not,
+// although a new object has other ones. This may be intended.
+func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *snapshot) {
+	wanted, old, now := n.plan.flatten(n.created), n.plan.flatten(before), n.plan.flatten(got)
+	same := comparison{before, got}.sameFlat
+	var changed, kept []string
+	for _, name := range sortedKeys(old) {
+		switch f := now[name]; {
+		case name == x.primaryName():
+		case f == nil || !same(old[name], f) && len(differentFields(name, old[name].read(), f.read(), n.masked)) > 0:
+			changed = append(changed, name)
+		case wanted[name] == nil || len(differentFields(name, wanted[name].read(), f.read(), n.masked)) > 0:
+			kept = append(kept, name)
+		}
+	}
+	for _, name := range sortedKeys(now) {
+		if old[name] == nil {
+			changed = append(changed, name)
+		}
+	}
+	about := strings.Join(changed, ", ") + "|" + strings.Join(kept, ", ")
+	if len(changed) == 0 || len(kept) == 0 || x.halves[about] || len(x.halves) == mostHalves {
+		return
+	}
+	x.halves[about] = true
+	x.cert.Advice = append(x.cert.Advice, fmt.Sprintf(
+		"half a change: %s is refused, but has changed %s, and not %s", change, strings.Join(changed, ", "),
+		strings.Join(kept, ", "),
+	))
+}
+
+// primaryName is the name of the object.
+func (x *statesSearch) primaryName() string {
+	return x.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(x.base))
+}
