@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,4 +127,23 @@ func TestConverge_sameNameAgain(t *testing.T) {
 		converge.Apply(again), converge.Settle(), converge.Delete(again), converge.Settle(),
 	)
 	prove(t, s)
+}
+
+// Whatever users have wanted before, a database looks like a new one.
+func TestConverge_states(t *testing.T) {
+	if raceDetector {
+		t.Skip("runs only without the race detector, which makes schedules ten times slower")
+	}
+	t.Parallel()
+	db := inDefault(rtesting.With(newDatabase(), withBackup))
+	s := withFinalBackups(t)
+	s.Steps = converge.Steps(converge.Apply(inDefault(newCertificate("first"))), converge.Apply(db))
+	s.Space.Values = map[string][]any{"spec.tls": {databasev1.TLS{SecretName: "shop-tls"}}}
+	const refused = "the volumes of a StatefulSet cannot change, which the condition reports"
+	s.Space.HistoryDependent = []converge.HistoryDependent{
+		{Object: &appsv1.StatefulSet{}, Field: "spec.volumeClaimTemplates", Reason: refused},
+		{Object: db, Field: "status.conditions[type=StatefulSetReady]", Reason: refused},
+		{Object: db, Field: "status.conditions[type=Ready]", Reason: refused},
+	}
+	converge.States(t, s)
 }
