@@ -19,11 +19,11 @@ import (
 type Entry struct {
 	// Name is unique.
 	Name string
-	// Category is one of Acto's categories: undesired, error, outage or ignored.
+	// Category is one of Acto's categories: undesired, error, outage or ignored. Or it is half.
 	Category string
 	// About describes the bug in one sentence.
 	About string
-	// Oracle finds the bug.
+	// Oracle finds the bug. It is empty for those of category half, which are advice.
 	Oracle converge.Oracle
 
 	// spec is the first spec. Its schema has only the fields with these names.
@@ -34,7 +34,7 @@ type Entry struct {
 }
 
 // All returns all entries.
-func All() []Entry { return slices.Concat(removals, updates, errorStates, outages) }
+func All() []Entry { return slices.Concat(removals, updates, errorStates, outages, rollbacks) }
 
 // Scenario returns the scenario of an entry, with or without the bug.
 func (e *Entry) Scenario(buggy bool) converge.Scenario {
@@ -47,7 +47,8 @@ func (e *Entry) Scenario(buggy bool) converge.Scenario {
 		},
 		For: &App{},
 		Owns: []client.Object{
-			&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.PersistentVolumeClaim{}, &corev1.Service{},
+			&appsv1.Deployment{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &corev1.ConfigMap{},
+			&corev1.PersistentVolumeClaim{}, &corev1.Service{},
 		},
 		Steps: converge.Lifecycle(app),
 	}
