@@ -205,3 +205,8 @@ func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
 	}
 	return a.lateGarbage
 }
+
+// isActor reports whether a client is that of an actor.
+func (p *plan) isActor(client string) bool {
+	return slices.ContainsFunc(p.actors, func(a actorOf) bool { return a.Name == client })
+}

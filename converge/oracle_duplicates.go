@@ -31,12 +31,14 @@ type ledger struct {
 	created, deleted map[thing]int
 	// live counts the existing objects that the process has created, and most is the maximum of live.
 	live, most map[thing]int
+	// lost counts the objects that the process has created and actors have deleted.
+	lost map[thing]int
 	// explained counts the interferences of other clients that require another creation or deletion.
 	explained map[thing]int
 }
 
 func newLedger() ledger {
-	return ledger{map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}}
+	return ledger{map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}, map[thing]int{}}
 }
 
 // raise sets each number to at least that of another run.
@@ -68,6 +70,9 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 	case e.Type == watch.Deleted:
 		if o.world.own[e.Object.GetUID()] {
 			o.live[t]--
+			if o.plan.isActor(e.Client) {
+				o.lost[t]++
+			}
 		}
 		if mine && (e.Old == nil || e.Old.GetDeletionTimestamp() == nil) {
 			o.delete(t, e.Object.GetUID())
@@ -147,7 +152,11 @@ func (o *duplicatesOracle) check(skipped []int) {
 			if o.excepts(OracleDuplicates, t.String()) {
 				continue
 			}
-			if n := counts[t]; n > expected+o.explained[t] && (expected > 0 || o.plan.Desired == nil) {
+			explained := o.explained[t]
+			if c.cause == CauseCreatedAgain {
+				explained += max(0, o.lost[t]-o.plan.reference.ledger.lost[t])
+			}
+			if n := counts[t]; n > expected+explained && (expected > 0 || o.plan.Desired == nil) {
 				o.violate(Violation{
 					Oracle: OracleDuplicates, Cause: c.cause, About: t.String(),
 					Message: fmt.Sprintf("%s: %d %s, %d without faults", t, n, c.verb, expected),
