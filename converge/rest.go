@@ -15,9 +15,10 @@ import (
 )
 
 // GetConfig returns the configuration of clients that send HTTP requests. Their requests are calls of the process, with
-// the same faults as those of its APIReader and of its client.
+// the same faults as those of its APIReader and of its client. As with the configuration of a manager, the user agent is
+// set, from which some operators take the name of their field manager.
 func (m *processManager) GetConfig() *rest.Config {
-	return &rest.Config{Host: "http://converge.invalid", QPS: -1, Transport: m.transport()}
+	return &rest.Config{Host: "http://converge.invalid", QPS: -1, UserAgent: byProcess, Transport: m.transport()}
 }
 
 // GetHTTPClient returns the HTTP client of GetConfig.
