@@ -21,7 +21,30 @@ import (
 )
 
 func TestMachineSet(t *testing.T) {
-	operators.Check(t, operators.Scenario{Module: module, Controller: "MachineSet", Converge: converge.Scenario{
+	operators.Check(t, operators.Scenario{
+		Module: module, Controller: "MachineSet", Converge: machineSets(), Finding: &operators.Finding{
+			Oracle: converge.OracleQuiescence, Cause: converge.CauseNotQuiet,
+			Observed: "The creation of a Machine took effect, but the request timed out. The MachineSet deleted the " +
+				"infrastructure machine that it had created for the Machine, which remained. All further reconciles of the " +
+				"MachineSet failed because the infrastructure machine did not exist.",
+		},
+	})
+}
+
+// TestMachineSetRest searches for more than what TestMachineSet finds.
+func TestMachineSetRest(t *testing.T) {
+	s := machineSets()
+	s.Without = map[converge.Fault]string{converge.FaultTimeoutApplied: "see TestMachineSet"}
+	for _, fault := range []converge.Fault{converge.FaultChildDeleted, converge.FaultDeleted} {
+		s.Except = append(s.Except, converge.Exception{
+			Fault: fault, Object: infrastructureMachine("m"), Reason: "a lost machine of a provider is not replaced",
+		})
+	}
+	operators.Check(t, operators.Scenario{Module: module, Controller: "MachineSet, other faults", Converge: s})
+}
+
+func machineSets() converge.Scenario {
+	return converge.Scenario{
 		Scheme: kinds(), For: machineSet(), CRDs: crds(infrastructure()...),
 		Given: append(infrastructure(), startingCluster(), template()),
 		Setup: func(mgr manager.Manager) error {
@@ -30,16 +53,22 @@ func TestMachineSet(t *testing.T) {
 			}
 			return r.SetupWithManager(processContext(mgr), mgr, controller.Options{})
 		},
-		World: []converge.Actor{{Name: "Machine controller", For: &clusterv1.Machine{}, Act: removeFinalizers}},
-		Off:   map[converge.Oracle]string{converge.OracleLeaks: "the goroutine of its cache of applied objects ends with the program"},
+		World: []converge.Actor{{Name: "Machine controller", For: &clusterv1.Machine{}, Act: finishDeletion}},
 		Steps: converge.Lifecycle(machineSet(), func(s *clusterv1.MachineSet) { s.Spec.Replicas = new(int32(2)) }),
-	}})
+		// The deprecated conditions describe the last scaling.
+		Masks: []converge.Mask{{Object: machineSet(), Field: "status.deprecated"}},
+		Off:   map[converge.Oracle]string{converge.OracleLeaks: "the goroutine of a cache ends with the program"},
+	}
 }
 
-// removeFinalizers does for deleted objects what their controller does.
-func removeFinalizers(ctx context.Context, c client.Client, obj client.Object) error {
+// finishDeletion does for a deleted Machine what its controller does.
+func finishDeletion(ctx context.Context, c client.Client, obj client.Object) error {
 	if obj.GetDeletionTimestamp().IsZero() || len(obj.GetFinalizers()) == 0 {
 		return nil
+	}
+	infrastructure := infrastructureMachine(obj.(*clusterv1.Machine).Spec.InfrastructureRef.Name)
+	if err := c.Delete(ctx, infrastructure); client.IgnoreNotFound(err) != nil {
+		return err
 	}
 	obj.SetFinalizers(nil)
 	return c.Update(ctx, obj)
@@ -56,6 +85,10 @@ func machineSet() *clusterv1.MachineSet {
 		APIGroup: builder.InfrastructureGroupVersion.Group, Kind: builder.GenericInfrastructureMachineTemplateKind, Name: "t",
 	}
 	return s
+}
+
+func infrastructureMachine(name string) *unstructured.Unstructured {
+	return builder.InfrastructureMachine("default", name).Build()
 }
 
 func template() *unstructured.Unstructured {
