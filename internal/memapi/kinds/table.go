@@ -52,7 +52,9 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			},
 			"MutatingWebhookConfiguration": {
 				plural: "mutatingwebhookconfigurations", cluster: true, generations: true, conditional: true,
-				strategy: strategyOf[*admissionv1.MutatingWebhookConfiguration]{defaults: defaults.MutatingWebhooks},
+				strategy: strategyOf[*admissionv1.MutatingWebhookConfiguration]{
+					defaults: defaults.MutatingWebhooks, validate: validateMutatingWebhooks,
+				},
 			},
 			"ValidatingAdmissionPolicy": {
 				plural: "validatingadmissionpolicies", cluster: true, status: true, generations: true, conditional: true,
@@ -63,7 +65,9 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			},
 			"ValidatingWebhookConfiguration": {
 				plural: "validatingwebhookconfigurations", cluster: true, generations: true, conditional: true,
-				strategy: strategyOf[*admissionv1.ValidatingWebhookConfiguration]{defaults: defaults.ValidatingWebhooks},
+				strategy: strategyOf[*admissionv1.ValidatingWebhookConfiguration]{
+					defaults: defaults.ValidatingWebhooks, validate: validateValidatingWebhooks,
+				},
 			},
 		},
 		"apiextensions.k8s.io/v1": {
