@@ -12,7 +12,7 @@ MODULES := $(CODE) operators tools
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(2)) || exit; done
 # The public operators that `make test` runs and `make lint` checks: those whose tests and builds are quick.
-OPERATORS := . ./trustmanager ./karpenter
+OPERATORS := . ./certmanager ./trustmanager ./karpenter
 # The packages that `make test` tests.
 PKG     ?= ./...
 # One test binary at a time: each may run a control plane of its own.
