@@ -108,13 +108,13 @@ func DefaultOptions() Options {
 // the flag -converge.html it is also written as a page, see [Failure.HTML].
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
-	if *replayFlag != "" {
-		replay(t, s, *replayFlag)
-		return
-	}
 	p, err := newPlan(s)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if *replayFlag != "" {
+		p.replay(t, *replayFlag)
+		return
 	}
 	p.seed = *seedFlag
 	if failure := p.replaySaved(t); failure != nil {
@@ -257,7 +257,10 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
-			s, seed, err := decodeSchedule(line)
+			if !p.isOwn(line) {
+				continue
+			}
+			s, seed, err := p.decode(line)
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
@@ -295,13 +298,9 @@ func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
 }
 
 // replay runs one schedule, and prints its timeline.
-func replay(t *testing.T, s Scenario, encoded string) {
+func (p *plan) replay(t *testing.T, encoded string) {
 	t.Helper()
-	decoded, seed, err := decodeSchedule(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newPlan(s)
+	decoded, seed, err := p.decode(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}

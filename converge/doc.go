@@ -22,6 +22,8 @@
 // [States] changes what users want instead of injecting faults: it compares the state after each sequence of specs with
 // that of a new object.
 //
+// [Upgrade] lets a new version of a controller take over from an old one at any point, and the old one from the new one.
+//
 // # How it works
 //
 // The first run has no faults. It is the reference: the state at each [Settle], the objects that were created and
@@ -89,6 +91,11 @@
 //     controller refuses a spec
 //   - states_shrink.go simplifies a failure
 //
+// Versions:
+//   - upgrade.go has [Upgrade], and which version a process runs
+//   - upgrade_search.go chooses schedules with a change of the version
+//   - upgrade_report.go has the certificate, and what an upgrade changes
+//
 // # What it proves
 //
 // If a scenario passes, the log has a certificate. For single faults it is complete: no single fault of this model, at
@@ -107,7 +114,8 @@
 //
 // # Flags
 //
-//	-converge.replay=v1:…  replay one schedule, and print its whole timeline; States replays a walk, w1:…
+//	-converge.replay=v1:…  replay one schedule, and print its whole timeline; States replays a walk, w1:…, and Upgrade
+//	                       a schedule with a direction, upgrade:v1:… or rollback:v1:…
 //	-converge.budget=1m    try all single faults, and search for failures of several faults for this time
 //	-converge.singles      try all single faults, even if that takes long
 //	-converge.pairs        try all pairs of faults

@@ -33,6 +33,8 @@ type entry struct {
 	news     news
 	fault    Fault
 	failed   bool
+	// program is the version that a process starts with, in an upgrade.
+	program string
 	// process is the number of the process, and version that of the API server, after it.
 	process int
 	version int64

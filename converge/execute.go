@@ -31,6 +31,8 @@ type outcome struct {
 	requests   int
 	// processes are the last ones of each program.
 	processes processes
+	// starts are the numbers of points at the start of each process.
+	starts []int
 }
 
 // violation returns the first violation, if there is one.
@@ -98,7 +100,7 @@ func (r *run) outcome() outcome {
 		settled: r.trace.settled, settledAt: r.trace.settledAt, settledErrs: r.trace.settledErrs,
 		skipped: r.users.skipped, reconciles: r.trace.reconciles,
 		ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
-		requests: r.trace.requests, processes: r.processes,
+		requests: r.trace.requests, processes: r.processes, starts: r.faults.starts,
 	}
 }
 

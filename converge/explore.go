@@ -34,11 +34,16 @@ type recovery struct {
 	second injectionPoint
 }
 
+func newExploration(t *testing.T, p *plan, options Options) *exploration {
+	now := time.Now()
+	return &exploration{plan: p, t: t, options: options, begin: now, lastProgress: now, seen: map[point]bool{}}
+}
+
 // explore searches for a schedule with a violation, and returns the first one. The order, and so the result, depends on
 // nothing but the scenario and the options, unless a budget ends the search.
 func explore(t *testing.T, p *plan, options Options) *Report {
 	defer tune(t)()
-	x := &exploration{plan: p, t: t, options: options, begin: time.Now(), lastProgress: time.Now(), seen: map[point]bool{}}
+	x := newExploration(t, p, options)
 	x.cert.Seed, x.cert.Programs = options.Seed, len(p.programs)
 	report := &Report{}
 	defer func() {

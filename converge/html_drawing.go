@@ -267,8 +267,12 @@ func (d *drawing) signs(e entry) []shape {
 			Class: "arrow", X1: d.at[theProcess], Y1: middle, Shift: blockWidth + 2, Symbol: "cross",
 		})
 	case e.turn == starting:
+		text := "process " + strconv.Itoa(e.process)
+		if e.program != "" {
+			text += ", " + e.program
+		}
 		shapes = append(shapes, shape{Class: "arrow", X1: d.at[theProcess], Y1: middle, Symbol: "ring"},
-			shape{Class: "version", X1: d.at[theProcess], Shift: 12, Text: "process " + strconv.Itoa(e.process)})
+			shape{Class: "version", X1: d.at[theProcess], Shift: 12, Text: text})
 	}
 	if e.mark == "" {
 		return shapes

@@ -49,6 +49,7 @@ func (f *Failure) byImportance() [][]int {
 		f.proof,
 		faults,
 		f.lastStep(lastFault),
+		f.where(func(_ int, e entry) bool { return e.program != "" }),
 		f.where(func(_ int, e entry) bool { return who[e.who] && e.isStaleRead() }),
 		f.where(func(_ int, e entry) bool { return who[e.who] && e.turn == ending }),
 		f.where(func(i int, e entry) bool { return i > lastFault && e.turn == starting }),

@@ -154,6 +154,9 @@ func (r *run) finishReconcilesOf(p *process) bool {
 // restart starts the next process of a program after a crash.
 func (r *run) restart(old *process) {
 	synctest.Wait()
-	r.trace.start(old.program, old.number+1)
-	r.start(old.program, old.number+1, old.nextStale...)
+	number := old.number + 1
+	next := r.plan.of(number)
+	program := next.programs[old.program.index]
+	r.trace.start(program, number, next.version)
+	r.start(program, number, old.nextStale...)
 }

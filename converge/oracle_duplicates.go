@@ -145,10 +145,7 @@ func (o *duplicatesOracle) check(skipped []int) {
 		for _, t := range slices.SortedFunc(maps.Keys(counts), func(a, b thing) int {
 			return strings.Compare(a.String(), b.String())
 		}) {
-			expected := 0
-			for _, b := range o.plan.reference.baselines(skipped) {
-				expected += c.counts(&b.ledger)[t] // users skipped a Settle: allow both
-			}
+			expected := o.plan.expected(c.cause, c.counts, t, skipped)
 			if o.excepts(OracleDuplicates, t.String()) {
 				continue
 			}
@@ -156,7 +153,7 @@ func (o *duplicatesOracle) check(skipped []int) {
 			if c.cause == CauseCreatedAgain {
 				explained += max(0, o.lost[t]-o.plan.reference.ledger.lost[t])
 			}
-			if n := counts[t]; n > expected+explained && (expected > 0 || o.plan.Desired == nil) {
+			if n := counts[t]; n > expected+explained && (expected > 0 || o.running.Desired == nil) {
 				o.violate(Violation{
 					Oracle: OracleDuplicates, Cause: c.cause, About: t.String(),
 					Message: fmt.Sprintf("%s: %d %s, %d without faults", t, n, c.verb, expected),

@@ -9,15 +9,43 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
 )
 
 // endStateOracle compares the state at a Settle to Scenario.Desired or to the run without faults, and checks that a
 // write does not revert a change of another client.
-type endStateOracle struct{ evidence }
+type endStateOracle struct {
+	evidence
+
+	// authors are the versions that have created objects, in an upgrade.
+	authors map[types.UID]string
+}
+
+func newEndStateOracle(e evidence) endStateOracle {
+	o := endStateOracle{evidence: e}
+	if e.plan.upgrade != nil {
+		o.authors = map[types.UID]string{}
+	}
+	return o
+}
+
+// changed records which version of an upgrade has created an object.
+func (o *endStateOracle) changed(e memapi.Event) {
+	if o.authors == nil || e.Type != watch.Added || !o.plan.isProgram(e.Client) {
+		return
+	}
+	author := o.running
+	if o.world.lateWrite {
+		author = o.earlier
+	}
+	o.authors[e.Object.GetUID()] = author.version
+}
 
 func (o *endStateOracle) check(s *snapshot, skipped []int) {
-	if o.plan.Desired != nil {
+	if o.running.Desired != nil {
 		if err := o.desired(); err != nil {
 			o.violate(Violation{Oracle: OracleEndState, Cause: CauseNotDesired, Message: err.Error()})
 		}
@@ -26,7 +54,7 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 	if o.plan.recordsReference() {
 		return
 	}
-	reference := o.plan.reference
+	reference := o.running.reference
 	var found []difference
 	for i, b := range reference.baselines(skipped) {
 		// A change of the users that was replaced before it was handled need not have an effect.
@@ -61,7 +89,22 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 	if v.Oracle == OracleDuplicates {
 		v.Cause = CauseDuplicate
 	}
+	o.describe(&v, first)
 	o.violate(v)
+}
+
+// describe adds to a violation of an upgrade which version has created the object, and what it is compared with.
+func (o *endStateOracle) describe(v *Violation, d difference) {
+	if o.plan.upgrade == nil {
+		return
+	}
+	if author := o.authors[d.uid]; author != "" && d.cause == CauseUnexpected {
+		v.Message += ": the " + author + " has created it"
+		if author != o.running.version {
+			v.Message += ", and the " + o.running.version + " does not delete it"
+		}
+	}
+	v.Details = append([]string{"expected is the state of the " + o.running.version + " alone, without faults"}, v.Details...)
 }
 
 // oracleOf returns the oracle that reports a difference.
@@ -82,13 +125,13 @@ func (o *endStateOracle) unstable(d difference) string {
 		return ""
 	}
 	kind, _, _ := strings.Cut(d.name, " ")
-	return o.plan.reference.unstable[kind]
+	return o.running.reference.unstable[kind]
 }
 
 // desired returns the error of Scenario.Desired, or why it could not read the state.
 func (o *endStateOracle) desired() error {
 	var failures []error
-	err := o.plan.Desired(State{world: o.world, failures: &failures})
+	err := o.running.Desired(State{world: o.world, failures: &failures})
 	if len(failures) > 0 {
 		return errors.Join(failures...)
 	}
@@ -104,7 +147,7 @@ func inBoth(found, others []difference) []difference {
 
 // existedBefore reports whether an object existed at some Settle of the run without faults.
 func (o *endStateOracle) existedBefore(name string) bool {
-	return slices.ContainsFunc(o.plan.reference.settled, func(s *snapshot) bool {
+	return slices.ContainsFunc(o.running.reference.settled, func(s *snapshot) bool {
 		return o.plan.flatten(s)[name] != nil
 	})
 }

@@ -39,7 +39,11 @@ func (o *quiescenceOracle) limit() int {
 	if o.plan.recordsReference() {
 		return o.plan.MaxReconciles
 	}
-	return 5*o.plan.reference.reconciles + 10 + 15*o.faults
+	reconciles := 0
+	for _, version := range o.plan.alone() {
+		reconciles += version.reference.reconciles
+	}
+	return 5*reconciles + 10 + 15*o.faults
 }
 
 // finished checks the number of reconciles of a Settle, or the rate of those of a request during a Sleep.

@@ -119,7 +119,7 @@ func (o *statusOracle) checkReady() {
 	}
 	for _, ready := range o.readies {
 		for _, w := range ready.workloads() {
-			if o.plan.waits && w.observed < w.generation {
+			if o.running.waits && w.observed < w.generation {
 				early(CauseReadyBeforeRollout, ready, fmt.Sprintf(
 					"%s is rolled out: its generation is %d, and that of its status %d", w.name, w.generation, w.observed,
 				))
@@ -178,7 +178,7 @@ func (ready readiness) workloads() []workload {
 // still is Ready. That is a violation only if the workload is the one fault, and if no request is queued.
 func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, of processes) {
 	obj := o.world.server.Get(kind, key)
-	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.plan.waits || o.faults > 1 {
+	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.running.waits || o.faults > 1 {
 		return
 	}
 	if !of.empty() || of.haveRunnables() {

@@ -15,6 +15,9 @@ import (
 type verdict struct {
 	plan  *plan
 	trace *trace
+	// running is the plan whose program the process runs, and earlier that of the process before it. They differ from plan
+	// in an upgrade.
+	running, earlier *plan
 
 	violations []Violation
 	// advices are dangerous requests that did no harm.
@@ -77,7 +80,7 @@ func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles
 	return oracles{
 		world: e.world, trace: e.trace,
 		quiescence:    quiescenceOracle{evidence: e, scheduler: s, faults: len(schedule), rates: map[request]rate{}},
-		endState:      endStateOracle{evidence: e},
+		endState:      newEndStateOracle(e),
 		idempotence:   idempotenceOracle{evidence: e, twice: twice},
 		duplicates:    duplicatesOracle{evidence: e, ledger: newLedger(), creators: map[types.UID]*activity{}},
 		deletion:      deletionOracle{evidence: e, finalized: map[string]bool{}},
@@ -92,6 +95,7 @@ func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles
 // changed is called for each watch event of the API server.
 func (o *oracles) changed(e memapi.Event) {
 	o.duplicates.changed(e)
+	o.endState.changed(e)
 	if e.Kind != o.world.plan.primary || !o.world.plan.isProgram(e.Client) {
 		return
 	}

@@ -39,6 +39,10 @@ type plan struct {
 	random randomNames
 	// reference is the run without faults, or nil before it.
 	reference *reference
+	// upgrade is set for runs in which the version of the program changes, and version for those of one version of an
+	// upgrade.
+	upgrade *upgrade
+	version string
 }
 
 type actorOf struct {

@@ -71,6 +71,9 @@ func (p *plan) recordsReference() bool { return p.reference == nil }
 
 // refer executes the runs without faults. It returns the first of them that fails, or the usual one and true.
 func (p *plan) refer(t *testing.T) (outcome, bool) {
+	if p.upgrade != nil {
+		return p.referVersions(t)
+	}
 	p.reference, p.random = nil, randomNames{}
 	var first outcome
 	p.findRead(func() outcome {
@@ -221,27 +224,39 @@ func (p *plan) learn(t *testing.T, o *outcome) bool {
 		return false
 	}
 	learned := false
-	if len(o.skipped) > 1 {
-		b, known := p.reference.skipping[skipKey(o.skipped)]
-		switch {
-		case !known:
-			p.skip(t, p.reference, slices.Clone(o.skipped))
-			learned = true
-		case b == nil:
-			o.violations = nil
-			return false
+	for _, version := range p.alone() {
+		if len(o.skipped) > 1 {
+			b, known := version.reference.skipping[skipKey(o.skipped)]
+			switch {
+			case !known:
+				version.skip(t, version.reference, slices.Clone(o.skipped))
+				learned = true
+			case b == nil:
+				o.violations = nil
+				return false
+			}
 		}
-	}
-	if !violation.compares() {
-		return learned
-	}
-	for _, b := range p.reference.baselines(o.skipped) {
-		if !b.repeated {
-			p.repeat(t, b)
-			learned = true
+		if !violation.compares() {
+			continue
+		}
+		for _, b := range version.reference.baselines(o.skipped) {
+			if !b.repeated {
+				version.repeat(t, b)
+				learned = true
+			}
 		}
 	}
 	return learned
+}
+
+// canSkip reports whether users need not wait at a Settle.
+func (p *plan) canSkip(step int) bool {
+	for _, version := range p.alone() {
+		if version.reference.without([]int{step}) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // repeat repeats a run without faults, to find out what differs each time, and what the process creates and deletes if

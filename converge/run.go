@@ -97,7 +97,11 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 			r.listOrder = order
 		}
 	}
-	for _, program := range p.programs {
+	first := p.of(1)
+	for _, program := range first.programs {
+		if p.upgrade != nil {
+			r.trace.start(program, 1, first.version)
+		}
 		if !r.failed() {
 			r.start(program, 1)
 		}

@@ -84,6 +84,9 @@ type Scenario struct {
 	Without map[Fault]string
 	// Except disables faults and turns oracles off for some objects, or in some steps.
 	Except []Exception
+	// NoRollback is the reason why [Upgrade] does not go back from the new version to the old one, as it does by default.
+	// It is printed.
+	NoRollback string
 	// With enables faults that are disabled by default.
 	With []Fault
 	// Strict makes advice fail.

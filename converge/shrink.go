@@ -74,6 +74,10 @@ func (p *plan) explain(t *testing.T, f *Failure) {
 	for _, d := range f.schedule {
 		f.Faults = append(f.Faults, d.String())
 	}
-	f.Replay = f.schedule.encode(p.seed)
+	f.Replay = p.encode(f.schedule)
+	if p.upgrade != nil {
+		p.explainUpgrade(t, f)
+		return
+	}
 	f.explainMistake()
 }

@@ -91,6 +91,8 @@ type difference struct {
 	extra bool
 	cause Cause
 	lines []string
+	// uid is that of an object that should not exist.
+	uid types.UID
 }
 
 // rank is lower for more important differences: duplicates, then objects that are missing or should not exist.
@@ -122,6 +124,9 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 			d.cause, d.lines = CauseMissing, []string{name + " is missing"}
 		case wanted[name] == nil:
 			d.cause, d.lines = CauseUnexpected, []string{name + " should not exist"}
+			if obj := there[name].object; obj != nil {
+				d.uid = obj.GetUID()
+			}
 		case !same(wanted[name], there[name]):
 			d.cause, d.lines = CauseDifferent, differentFields(name, wanted[name].read(), there[name].read(), masked)
 		}

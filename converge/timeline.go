@@ -128,13 +128,16 @@ func (t *timeline) arrive(i *informer) {
 	}})
 }
 
-// start records that a process starts after another one.
-func (t *timeline) start(p *program, number int) {
-	if t != nil {
-		t.add(entry{
-			who: p.who(), what: "starts again", weight: notable, from: theProcess, turn: starting, process: number,
-		})
+// start records that a process starts after another one or, in an upgrade, with a version.
+func (t *timeline) start(p *program, number int, version string) {
+	if t == nil {
+		return
 	}
+	e := entry{who: p.who(), what: "starts again", weight: notable, from: theProcess, turn: starting, process: number}
+	if version != "" {
+		e.what, e.program = fmt.Sprintf("process %d starts: %s", number, version), version
+	}
+	t.add(e)
 }
 
 func (t *timeline) violation(v Violation) {

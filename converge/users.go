@@ -56,7 +56,7 @@ func (u *users) take(step Step) {
 func (u *users) canContinue() bool {
 	p, step := u.run.plan, u.run.trace.step
 	return p.Steps[step].settle && step+1 < len(p.Steps) &&
-		(p.recordsReference() || p.reference.without([]int{step}) != nil)
+		(p.recordsReference() || p.canSkip(step))
 }
 
 // meanwhile performs the next steps at once, up to the next Settle, which replaces the present one.

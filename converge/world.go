@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,8 +13,8 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// byProcess, byUser and byOther are the names of the clients that are not those of actors or programs. Events have the name of the
-// client that has made the change.
+// byProcess, byUser and byOther are the names of the clients that are not those of actors or programs. Events have the
+// name of the client that has made the change.
 const (
 	byProcess = "manager"
 	byUser    = "user"

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"trueup.dev/internal/calledby"
+)
+
+// Upgrade proves that a new version of a controller takes over from an old one at any point, and the old one from the
+// new one.
+//
+// The first process runs the old version, and each later process the new one. So each fault that ends a process is an
+// upgrade: [FaultRestart] is one at rest, crashes are in the middle of a reconcile, and [FaultHandOver] is a change of
+// the leader while both are alive: a write of the old version takes effect after the first reconcile of the new one.
+// All of them are tried at all points of the run of the old version, then further faults after and shortly before an
+// upgrade. Then a third process runs the old version again: a rollback, also in the middle of an upgrade.
+//
+// The old scenario has what differs in the old version: New, Setup, Owns, Watches, Filters, Indexes, CRDs, Webhooks,
+// Uncached and Desired. All else comes from the current scenario. There are two runs without faults, one of each
+// version alone. The state at a Settle is compared with that of the version that runs then, and fields that differ
+// between runs of either version are not compared. The controller may create and delete each object as often as the
+// version does that does so more often. An object that only one version creates, the other one may delete.
+//
+// An object that an upgrade deletes and creates again is a failure, unless an [Exception] of [OracleDuplicates]
+// declares it. [Scenario.NoRollback] declares that going back is not supported. The log has what an upgrade changes
+// although users change nothing, especially pod templates, which restart pods.
+//
+// Flags, saved schedules and pages are those of [Run].
+func Upgrade(t *testing.T, old, current Scenario) {
+	t.Helper()
+	u, err := newUpgrade(old, current, *seedFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *replayFlag != "" {
+		u.replay(t, *replayFlag)
+		return
+	}
+	for _, p := range u.directions {
+		if failure := p.replaySaved(t); failure != nil {
+			p.fail(t, failure)
+			return
+		}
+	}
+	report := u.search(t, DefaultOptions())
+	if report.Failure != nil {
+		u.directions[0].fail(t, report.Failure)
+		return
+	}
+	t.Log(report.Certificate)
+}
+
+// CheckUpgrade is [Upgrade] that returns the report instead of failing the test.
+func CheckUpgrade(t *testing.T, old, current Scenario, o Options) (*UpgradeReport, error) {
+	u, err := newUpgrade(old, current, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return u.search(t, o), nil
+}
+
+// upgrades are the runs of an upgrade.
+type upgrades struct {
+	// old and current run one version alone.
+	old, current *plan
+	// directions are the upgrade and, if it is supported, the rollback.
+	directions []*plan
+}
+
+// upgrade is a sequence of versions.
+type upgrade struct {
+	// name begins the encoded schedules.
+	name string
+	// versions are the plans whose programs the first process runs, the second one and so on. The last one is also that of
+	// all later ones.
+	versions []*plan
+	// alone has each version once.
+	alone []*plan
+	// failed is the version whose run without faults has failed, or nil.
+	failed *plan
+}
+
+const (
+	upgradeName  = "upgrade"
+	rollbackName = "rollback"
+)
+
+func newUpgrade(old, current Scenario, seed uint64) (*upgrades, error) {
+	u := &upgrades{}
+	var err error
+	if u.current, err = newPlan(current); err != nil {
+		return nil, fmt.Errorf("new version: %w", err)
+	}
+	if u.old, err = newPlan(oldVersion(old, current)); err != nil {
+		return nil, fmt.Errorf("old version: %w", err)
+	}
+	if err := u.check(old, current); err != nil {
+		return nil, err
+	}
+	u.old.version, u.current.version = "old version", "new version"
+	u.add(upgradeName, seed, u.old, u.current)
+	if current.NoRollback == "" {
+		u.add(rollbackName, seed, u.old, u.current, u.old)
+	}
+	return u, nil
+}
+
+// oldVersion returns the current scenario with the program of the old one.
+func oldVersion(old, current Scenario) Scenario {
+	s := current
+	s.New, s.Setup, s.Owns, s.Watches, s.Filters = old.New, old.Setup, old.Owns, old.Watches, old.Filters
+	s.Indexes, s.CRDs, s.Webhooks, s.Uncached = old.Indexes, old.CRDs, old.Webhooks, old.Uncached
+	s.Desired = old.Desired
+	if old.For != nil {
+		s.For = old.For
+	}
+	return s
+}
+
+// check reports what cannot be meant: all but the program comes from the current scenario.
+func (u *upgrades) check(old, current Scenario) error {
+	var problems []error
+	if one, other := u.old.primary.GroupKind(), u.current.primary.GroupKind(); one != other {
+		problems = append(problems, fmt.Errorf("For: the old version reconciles %s, and the new one %s", one, other))
+	}
+	if max(len(u.old.programs), len(u.current.programs)) > 1 {
+		problems = append(problems, errors.New("several managers are not supported"))
+	}
+	if n, m := len(flat(old.Steps)), len(flat(current.Steps)); n != 0 && n != m {
+		problems = append(problems, fmt.Errorf("Steps: the old version has %d, and the new one %d", n, m))
+	}
+	for _, f := range []struct {
+		name     string
+		old, new int
+	}{
+		{"Given", len(old.Given), len(current.Given)}, {"World", len(old.World), len(current.World)},
+		{"Masks", len(old.Masks), len(current.Masks)}, {"Off", len(old.Off), len(current.Off)},
+		{"Without", len(old.Without), len(current.Without)}, {"Except", len(old.Except), len(current.Except)},
+		{"With", len(old.With), len(current.With)},
+	} {
+		if f.old > f.new {
+			problems = append(problems, fmt.Errorf(
+				"%s: the old version has %d, and the new one %d; only those of the new one are used", f.name, f.old, f.new,
+			))
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("upgrade: %w", errors.Join(problems...))
+	}
+	return nil
+}
+
+func (u *upgrades) add(name string, seed uint64, versions ...*plan) {
+	p := *u.current
+	p.seed, p.version = seed, ""
+	p.upgrade = &upgrade{name: name, versions: versions, alone: []*plan{u.old, u.current}}
+	u.directions = append(u.directions, &p)
+}
+
+// replay replays a schedule in its direction.
+func (u *upgrades) replay(t *testing.T, encoded string) {
+	t.Helper()
+	for _, p := range u.directions {
+		if p.isOwn(encoded) {
+			p.replay(t, encoded)
+			return
+		}
+	}
+	t.Fatalf("schedule %q: must begin with %q", encoded, upgradeName+":")
+}
+
+// of returns the plan whose program a process runs.
+func (p *plan) of(process int) *plan {
+	if p.upgrade == nil {
+		return p
+	}
+	return p.upgrade.versions[min(process, len(p.upgrade.versions))-1]
+}
+
+// alone returns the plans that have the runs without faults.
+func (p *plan) alone() []*plan {
+	if p.upgrade == nil {
+		return []*plan{p}
+	}
+	return p.upgrade.alone
+}
+
+// directionOf returns the direction of an encoded schedule, or "".
+func directionOf(encoded string) string {
+	for _, name := range []string{upgradeName, rollbackName} {
+		if strings.HasPrefix(encoded, name+":") {
+			return name
+		}
+	}
+	return ""
+}
+
+func (p *plan) direction() string {
+	if p.upgrade == nil {
+		return ""
+	}
+	return p.upgrade.name
+}
+
+// isOwn reports whether an encoded schedule has the direction of the plan.
+func (p *plan) isOwn(encoded string) bool { return directionOf(encoded) == p.direction() }
+
+// encode formats a schedule with its direction.
+func (p *plan) encode(s schedule) string {
+	if p.upgrade == nil {
+		return s.encode(p.seed)
+	}
+	return p.upgrade.name + ":" + s.encode(p.seed)
+}
+
+// decode is the opposite of encode.
+func (p *plan) decode(encoded string) (schedule, uint64, error) {
+	if p.upgrade != nil {
+		encoded = strings.TrimPrefix(encoded, p.upgrade.name+":")
+	}
+	return decodeSchedule(encoded)
+}
+
+// referVersions executes the runs without faults of each version. What differs in those of either is not compared.
+func (p *plan) referVersions(t *testing.T) (outcome, bool) {
+	p.reference, p.upgrade.failed, p.random = nil, nil, randomNames{}
+	masked, unstable := map[string]bool{}, map[string]string{}
+	for _, version := range p.upgrade.alone {
+		version.seed = p.seed
+		if o, ok := version.refer(t); !ok {
+			p.upgrade.failed = version
+			return o, false
+		}
+		for name := range version.reference.masked {
+			masked[name] = true
+		}
+		maps.Copy(p.random, version.random)
+		version.reference.masked, version.reference.unstable = masked, unstable
+	}
+	p.reference = p.upgrade.versions[0].reference
+	return p.reference.outcome, true
+}
+
+// expected returns how often a thing is created or deleted without faults, or how many of it exist at once. After an
+// upgrade it is the larger number of both versions. What one version does not create it may delete, and the other one
+// then creates it when it runs again.
+func (p *plan) expected(cause Cause, counts func(*ledger) map[thing]int, t thing, skipped []int) int {
+	if p.upgrade == nil {
+		return p.reference.count(counts, t, skipped)
+	}
+	most, sum, created, shared := 0, 0, 0, true
+	for _, version := range p.upgrade.versions {
+		n := version.reference.count(counts, t, skipped)
+		own := version.reference.count(func(l *ledger) map[thing]int { return l.created }, t, skipped)
+		most, sum, created, shared = max(most, n), sum+n, created+own, shared && own > 0
+	}
+	switch {
+	case shared || created == 0 || cause == CauseLiveAtOnce:
+		return most
+	case cause == CauseDeletedAgain:
+		return sum + created
+	}
+	return sum
+}
+
+// count sums up a number of the runs that a run is compared with in which users have skipped Settles: both may apply.
+func (r *reference) count(counts func(*ledger) map[thing]int, t thing, skipped []int) int {
+	n := 0
+	for _, b := range r.baselines(skipped) {
+		n += counts(&b.ledger)[t]
+	}
+	return n
+}
+
+// explainUpgrade fills in the description of a failure of an upgrade. The hints of Run are about one version: they
+// apply if that fails alone, too.
+func (p *plan) explainUpgrade(t *testing.T, f *Failure) {
+	for _, version := range p.upgrade.alone {
+		if version.reference == nil {
+			continue
+		}
+		o := version.try(t, f.schedule, nil)
+		v, failed := o.violation()
+		if !failed || v.Oracle != f.Violation.Oracle || v.About != f.Violation.About {
+			continue
+		}
+		f.Violation.Details = append(
+			[]string{"the " + version.version + " alone fails with the same faults: Run shows it"}, f.Violation.Details...,
+		)
+		f.explainMistake()
+		return
+	}
+	f.Hint = upgradeHints[f.Violation.Cause]
+}
+
+var upgradeHints = map[Cause]string{
+	CauseUnexpected: "delete in each reconcile what another version has created under another name: an upgrade can be " +
+		"interrupted, and a late write can create it again",
+	CauseLeftOver: "delete in each reconcile what another version has created under another name",
+	CauseMissing: "an object of another version is taken for this one, or the migration does not continue after an " +
+		"interruption",
+	CauseDifferent: "compare all fields of existing objects, also of those that another version has written: a reconciler " +
+		"that only creates leaves them as they are",
+	CauseDeletedAgain: "keep the objects of the other version, and change them: replacing them interrupts what they serve",
+	CauseCreatedAgain: "find the objects of the other version, whose names, labels and annotations may differ, before " +
+		"creating new ones",
+	CauseDuplicate: "find the objects of the other version, whose labels and annotations may differ, before creating new " +
+		"ones",
+	CauseNotDeleted: "remove the finalizers of all versions that may have set them",
+	CausePanic:      "objects of another version lack fields: check for nil",
+}
+
+// LeftOut lists what both versions leave out, with the reasons.
+func (u *upgrades) leftOut() []string {
+	var lines []string
+	for _, p := range []*plan{u.old, u.current} {
+		for _, line := range p.leftOut() {
+			if !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	if reason := u.current.NoRollback; reason != "" {
+		lines = append(lines, "without rollback: "+reason)
+	}
+	return lines
+}
+
+// check searches for a failure, and explains it.
+func (u *upgrades) search(t *testing.T, o Options) *UpgradeReport {
+	calledby.Controller() // outside of any bubble
+	report := u.explore(t, o)
+	if f := report.Failure; f != nil {
+		p := report.failed
+		if p.upgrade == nil { // one version fails without faults
+			p.record(t, f)
+			f.Replay = u.directions[0].encode(schedule{})
+			f.Violation.Message += " (the " + p.version + " alone)"
+		} else {
+			p.shrink(t, f)
+			p.record(t, f)
+		}
+	}
+	return report
+}

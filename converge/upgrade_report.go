@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// UpgradeReport is the result of [CheckUpgrade].
+type UpgradeReport struct {
+	// Failure is nil if no failure was found.
+	Failure     *Failure
+	Certificate UpgradeCertificate
+
+	// failed is the plan of the failure.
+	failed *plan
+}
+
+// UpgradeCertificate counts what was tried. Without a failure, and if Upgrade.SinglesLeft is 0, it proves that no
+// upgrade at any point of the run of the old version leads to another state.
+type UpgradeCertificate struct {
+	// Upgrade counts the runs of the old version and then the new one. Points are those of the old version's run without
+	// faults, Singles upgrades at these points, Recoveries further faults after an upgrade, and Pairs faults shortly before
+	// one.
+	Upgrade Certificate
+	// Rollback counts the runs of the old version, the new one, and the old one again. Singles are rollbacks after
+	// upgrades, and Recoveries further faults after both. It is nil if a rollback is not supported, or was not tried after
+	// a failure.
+	Rollback *Certificate
+	// Changes describes what an upgrade changes while the controller is idle, although users change nothing.
+	Changes []string
+	// LeftOut lists what was not checked or not tried, with the reasons, as in [Certificate].
+	LeftOut []string
+	Elapsed time.Duration
+
+	failed bool
+}
+
+// String formats the certificate as one paragraph, and lines about changes, advice and what is left out.
+func (c UpgradeCertificate) String() string {
+	var b strings.Builder
+	u := c.Upgrade
+	switch {
+	case c.failed:
+		b.WriteString("a failure was found")
+	case u.SinglesLeft > 0:
+		fmt.Fprintf(&b, "converges after %d of %d upgrades", u.Singles, u.Singles+u.SinglesLeft)
+	default:
+		b.WriteString("converges after an upgrade at every point")
+	}
+	if !c.failed && len(c.LeftOut) > 0 {
+		b.WriteString(", except for what is left out")
+	}
+	fmt.Fprintf(
+		&b, ": %s of the old version with %d ends of the process, %d of them equivalent to others, %d run",
+		plural(u.Points, "point"), u.Enumerated, u.Pruned, u.Singles,
+	)
+	if u.SinglesLeft > 0 && !c.failed {
+		fmt.Fprintf(&b, ", %d not run: -converge.singles runs all", u.SinglesLeft)
+	}
+	fmt.Fprintf(&b, "; %d faults after an upgrade%s", u.Recoveries, left(u.RecoveriesLeft))
+	fmt.Fprintf(&b, "; %d of %d shortly before", u.Pairs, u.PairsInAll)
+	if r := c.Rollback; r != nil {
+		fmt.Fprintf(
+			&b, "; %d rollbacks%s; %d faults after a rollback%s", r.Singles, left(r.SinglesLeft), r.Recoveries,
+			left(r.RecoveriesLeft),
+		)
+		u.Random += r.Random
+	}
+	fmt.Fprintf(&b, "; %d random schedules; seed %d", u.Random, u.Seed)
+	for _, change := range c.Changes {
+		b.WriteString("\nan upgrade changes " + change)
+	}
+	advice := u.Advice
+	if c.Rollback != nil {
+		advice = slices.Concat(advice, c.Rollback.Advice)
+	}
+	slices.Sort(advice)
+	for _, line := range slices.Compact(advice) {
+		b.WriteString("\nadvice: " + line)
+	}
+	for _, line := range c.LeftOut {
+		b.WriteString("\n" + line)
+	}
+	return b.String()
+}
+
+// left formats how many runs are left for a longer search.
+func left(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d not run, -converge.budget is for more)", n)
+}
+
+// upgradeChanges collects what upgrades at rest change.
+type upgradeChanges struct {
+	lines []string
+	// fields are the fields that lines have.
+	fields map[string]bool
+}
+
+// mostFields is how many fields of an object are listed.
+const mostFields = 4
+
+// add compares the state before and after an upgrade while the controller is idle, at one Settle.
+func (c *upgradeChanges) add(p *plan, o *outcome, at deviation) {
+	if c.fields == nil {
+		c.fields = map[string]bool{}
+	}
+	step := slices.IndexFunc(p.reference.points, func(m injectionPoint) bool { return m.point == at.point })
+	if step < 0 {
+		return
+	}
+	step = p.reference.points[step].step
+	before, after := p.reference.at(step), o.at(step)
+	was, is := p.flatten(before), p.flatten(after)
+	for _, d := range p.differences(before, after, p.reference.masked) {
+		switch {
+		case c.fields[d.name]:
+		case d.cause == CauseMissing:
+			c.fields[d.name] = true
+			c.lines = append(c.lines, d.name+": it is deleted")
+		case d.cause == CauseUnexpected:
+			c.fields[d.name] = true
+			c.lines = append(c.lines, d.name+": it is created")
+		default:
+			c.changed(p, d.name, was[d.name], is[d.name])
+		}
+	}
+}
+
+// changed describes the fields of an object that an upgrade changes, unless an earlier line does.
+func (c *upgradeChanges) changed(p *plan, name string, was, is *flatObject) {
+	var texts []string
+	more, pods := 0, false
+	for _, path := range different(was.read(), is.read()) {
+		before, existed := was.read()[path]
+		after, exists := is.read()[path]
+		key := name + ":" + path
+		if c.fields[key] || p.reference.masked[maskKey(name, before, after)] {
+			continue
+		}
+		c.fields[key] = true
+		pods = pods || hasPods(name) && within(path, "spec.template")
+		text := fmt.Sprintf("%s from %s to %s", path, before.value, after.value)
+		switch {
+		case !existed:
+			text = fmt.Sprintf("%s is set to %s", path, after.value)
+		case !exists:
+			text = fmt.Sprintf("%s is removed, was %s", path, before.value)
+		}
+		if len(texts) == mostFields {
+			more++
+			continue
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) == 0 {
+		return
+	}
+	line := name + ": " + strings.Join(texts, ", ")
+	if more > 0 {
+		line += fmt.Sprintf(", and %s", plural(more, "other field"))
+	}
+	if pods {
+		line += ": it restarts the pods"
+	}
+	c.lines = append(c.lines, line)
+}
+
+// hasPods reports whether a change of the pod template of an object restarts its pods.
+func hasPods(name string) bool {
+	kind, _, _ := strings.Cut(name, " ")
+	return kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet"
+}
