@@ -160,6 +160,9 @@ func differentFields(name string, want, got fields, masked map[string]bool) []st
 	return lines
 }
 
+// flagValue is the value of a field that has none.
+const flagValue = "is set"
+
 // different returns the paths of the fields that differ, sorted.
 func different(a, b fields) []string {
 	var paths []string
@@ -274,7 +277,7 @@ func (f flattener) addMetadata(obj client.Object) {
 	addMap(f, fieldPath{"metadata.labels", "metadata.labels"}.bracketed, obj.GetLabels(), apply.Type{})
 	addMap(f, fieldPath{"metadata.annotations", "metadata.annotations"}.bracketed, obj.GetAnnotations(), apply.Type{})
 	for _, finalizer := range obj.GetFinalizers() {
-		f.set("metadata.finalizers["+finalizer+"]", "is set")
+		f.set("metadata.finalizers["+finalizer+"]", flagValue)
 	}
 	for _, owner := range obj.GetOwnerReferences() {
 		kind := "an owner"
@@ -287,7 +290,7 @@ func (f flattener) addMetadata(obj client.Object) {
 		))
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		f.set("metadata.deletionTimestamp", "is set")
+		f.set("metadata.deletionTimestamp", flagValue)
 	}
 }
 

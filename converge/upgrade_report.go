@@ -149,9 +149,9 @@ func (c *upgradeChanges) changed(p *plan, name string, was, is *flatObject) {
 		text := fmt.Sprintf("%s from %s to %s", path, before.value, after.value)
 		switch {
 		case !existed:
-			text = fmt.Sprintf("%s is set to %s", path, after.value)
+			text = path + " is added" + valueOf(after)
 		case !exists:
-			text = fmt.Sprintf("%s is removed, was %s", path, before.value)
+			text = path + " is removed" + valueOf(before)
 		}
 		if len(texts) == mostFields {
 			more++
@@ -170,6 +170,14 @@ func (c *upgradeChanges) changed(p *plan, name string, was, is *flatObject) {
 		line += ": it restarts the pods"
 	}
 	c.lines = append(c.lines, line)
+}
+
+// valueOf formats a value that is added or removed. Finalizers have none.
+func valueOf(f field) string {
+	if f.value == flagValue {
+		return ""
+	}
+	return " (" + f.value + ")"
 }
 
 // hasPods reports whether a change of the pod template of an object restarts its pods.

@@ -39,6 +39,8 @@ const (
 	AnnotationSkipFinalBackup = "database.trueup.dev/skip-final-backup"
 	// Finalizer keeps a Database that is being deleted until its final backup is taken.
 	Finalizer = "database.trueup.dev/final-backup"
+	// FormerFinalizer is the finalizer of the first release. It is replaced by Finalizer.
+	FormerFinalizer = "database.trueup.dev/backup"
 )
 
 var conditions = apis.NewLivingConditionSet(

@@ -9,6 +9,7 @@
 //	deployment.go  a child whose status determines the status of its parent
 //	service.go     a child that provides a value for a later step
 //	record.go      an external object, cleaned up with a finalizer
+//	former.go      a child of an earlier release, which is no longer needed
 //
 // Steps define the desired state and its effect on the status. The framework creates, updates, deletes, owns and
 // watches children, retries, and writes the status. Steps pass values to later steps in a stash, which lives for one
@@ -47,6 +48,7 @@ func NewWebsiteReconciler(
 			DeploymentReconciler(),
 			ServiceReconciler(),
 			RecordReconciler(records, recheck),
+			FormerStyleReconciler(),
 		},
 		Config: c,
 	}

@@ -36,6 +36,9 @@ func ContentName(site *websitev1.Website, language string) string {
 	return site.Name + languageInfix + language
 }
 
+// FormerStyleName returns the name of the ConfigMap in which the first release kept the style sheet.
+func FormerStyleName(site *websitev1.Website) string { return site.Name + "-style" }
+
 // IsLanguage reports whether a name is a result of ContentName for a language.
 func IsLanguage(site *websitev1.Website, name string) bool {
 	return strings.HasPrefix(name, site.Name+languageInfix)
