@@ -100,6 +100,21 @@ func ExampleCheckStates() {
 	}
 }
 
+// Version 2 takes over from version 1 at any point, and version 1 takes over again.
+func ExampleUpgrade() {
+	_ = func(t *testing.T, setupVersion1, setupVersion2 func(ctrl.Manager) error) { // func TestUpgrade
+		current := converge.Scenario{
+			Scheme: scheme.Scheme,
+			For:    &corev1.Secret{},
+			Setup:  setupVersion2,
+			Steps:  converge.Lifecycle(token),
+		}
+		old := current
+		old.Setup = setupVersion1
+		converge.Upgrade(t, old, current)
+	}
+}
+
 // New is for a reconciler without a manager.
 func ExampleScenario() {
 	_ = converge.Scenario{

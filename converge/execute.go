@@ -31,7 +31,7 @@ type outcome struct {
 	requests   int
 	// processes are the last ones of each program.
 	processes processes
-	// starts are the numbers of points at the start of each process.
+	// starts are those of the injector.
 	starts []int
 }
 

@@ -233,8 +233,9 @@ func (g *gateway) answer(c *call, fault Fault) error {
 		return nil
 	case FaultHandOver:
 		g.inFlight = append(g.inFlight, inFlightWrite{sender: c.process, do: func() {
-			r.world.lateWrite = true
-			defer func() { r.world.lateWrite = false }()
+			running := r.running
+			r.world.lateWrite, r.running = true, r.plan.of(c.process.number)
+			defer func() { r.world.lateWrite, r.running = false, running }()
 			r.trace.late(c, c.do(target))
 			r.watches.forward()
 		}})

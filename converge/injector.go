@@ -18,12 +18,16 @@ type injector struct {
 	// injected counts the faults of the schedule that were injected, and last is the point of the last one.
 	injected int
 	last     point
-	// starts are the numbers of points at the start of each process.
+	// starts are the numbers of points at the start of the first processes of the programs, the second ones and so on.
 	starts []int
 }
 
 // processStarted records the start of a process.
-func (i *injector) processStarted() { i.starts = append(i.starts, len(i.points)) }
+func (i *injector) processStarted(number int) {
+	if number > len(i.starts) {
+		i.starts = append(i.starts, len(i.points))
+	}
+}
 
 func newInjector(p *plan, s schedule, w *world, t *trace) injector {
 	points := 0

@@ -157,6 +157,9 @@ func (r *run) restart(old *process) {
 	number := old.number + 1
 	next := r.plan.of(number)
 	program := next.programs[old.program.index]
+	if next != r.running {
+		r.processes.upgrade(number)
+	}
 	r.trace.start(program, number, next.version)
 	r.start(program, number, old.nextStale...)
 }

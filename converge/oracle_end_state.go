@@ -37,11 +37,7 @@ func (o *endStateOracle) changed(e memapi.Event) {
 	if o.authors == nil || e.Type != watch.Added || !o.plan.isProgram(e.Client) {
 		return
 	}
-	author := o.running
-	if o.world.lateWrite {
-		author = o.earlier
-	}
-	o.authors[e.Object.GetUID()] = author.version
+	o.authors[e.Object.GetUID()] = o.running.version
 }
 
 func (o *endStateOracle) check(s *snapshot, skipped []int) {

@@ -15,9 +15,8 @@ import (
 type verdict struct {
 	plan  *plan
 	trace *trace
-	// running is the plan whose program the process runs, and earlier that of the process before it. They differ from plan
-	// in an upgrade.
-	running, earlier *plan
+	// running is the plan whose programs the processes run. In an upgrade it is that of a version.
+	running *plan
 
 	violations []Violation
 	// advices are dangerous requests that did no harm.

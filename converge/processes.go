@@ -204,3 +204,12 @@ func (ps processes) restartWhenIdle() bool {
 func (p *process) site(act, kind string, key types.NamespacedName) site {
 	return site{program: p.program.name, act: act, kind: kind, key: key}
 }
+
+// upgrade ends the processes that run another version than those of a number.
+func (ps processes) upgrade(number int) {
+	for _, p := range ps {
+		if p.number < number {
+			p.die()
+		}
+	}
+}

@@ -18,14 +18,14 @@ import (
 
 // start starts a process of a program, whose caches start with the current state.
 func (r *run) start(program *program, number int, stale ...staleStart) {
-	r.earlier, r.running = r.running, r.plan.of(number)
+	r.running = r.plan.of(number)
 	p := &process{
 		run: r, program: program, number: number, written: map[schema.GroupVersionKind]int64{},
 		handedVersions: map[client.Object]string{}, stale: stale,
 	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.processes.set(p)
-	r.faults.processStarted()
+	r.faults.processStarted(number)
 	r.trace.processStarted(p)
 	base := r.world.server.Client(p.program.client)
 	cached := &processClient{Client: base, process: p}

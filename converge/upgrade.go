@@ -22,8 +22,9 @@ import (
 // All of them are tried at all points of the run of the old version, then further faults after and shortly before an
 // upgrade. Then a third process runs the old version again: a rollback, also in the middle of an upgrade.
 //
-// The old scenario has what differs in the old version: New, Setup, Owns, Watches, Filters, Indexes, CRDs, Webhooks,
-// Uncached and Desired. All else comes from the current scenario. There are two runs without faults, one of each
+// The old scenario has what differs in the old version: New, Setup, Programs, Owns, Watches, Filters, Indexes, CRDs,
+// Webhooks, Uncached and Desired. All else comes from the current scenario. If there are several programs, all are
+// upgraded at once. There are two runs without faults, one of each
 // version alone. The state at a Settle is compared with that of the version that runs then, and fields that differ
 // between runs of either version are not compared. The controller may create and delete each object as often as the
 // version does that does so more often. An object that only one version creates, the other one may delete.
@@ -117,7 +118,7 @@ func oldVersion(old, current Scenario) Scenario {
 	s := current
 	s.New, s.Setup, s.Owns, s.Watches, s.Filters = old.New, old.Setup, old.Owns, old.Watches, old.Filters
 	s.Indexes, s.CRDs, s.Webhooks, s.Uncached = old.Indexes, old.CRDs, old.Webhooks, old.Uncached
-	s.Desired = old.Desired
+	s.Desired, s.Programs = old.Desired, old.Programs
 	if old.For != nil {
 		s.For = old.For
 	}
@@ -130,8 +131,8 @@ func (u *upgrades) check(old, current Scenario) error {
 	if one, other := u.old.primary.GroupKind(), u.current.primary.GroupKind(); one != other {
 		problems = append(problems, fmt.Errorf("For: the old version reconciles %s, and the new one %s", one, other))
 	}
-	if max(len(u.old.programs), len(u.current.programs)) > 1 {
-		problems = append(problems, errors.New("several managers are not supported"))
+	if one, other := u.old.programNames(), u.current.programNames(); !slices.Equal(one, other) {
+		problems = append(problems, fmt.Errorf("Programs: the old version has %q, and the new one %q", one, other))
 	}
 	if n, m := len(flat(old.Steps)), len(flat(current.Steps)); n != 0 && n != m {
 		problems = append(problems, fmt.Errorf("Steps: the old version has %d, and the new one %d", n, m))
@@ -155,6 +156,14 @@ func (u *upgrades) check(old, current Scenario) error {
 		return fmt.Errorf("upgrade: %w", errors.Join(problems...))
 	}
 	return nil
+}
+
+func (p *plan) programNames() []string {
+	var names []string
+	for _, program := range p.programs {
+		names = append(names, program.name)
+	}
+	return names
 }
 
 func (u *upgrades) add(name string, seed uint64, versions ...*plan) {
@@ -230,7 +239,8 @@ func (p *plan) decode(encoded string) (schedule, uint64, error) {
 
 // referVersions executes the runs without faults of each version. What differs in those of either is not compared.
 func (p *plan) referVersions(t *testing.T) (outcome, bool) {
-	p.reference, p.upgrade.failed, p.random = nil, nil, randomNames{}
+	p.reference, p.upgrade.failed = nil, nil
+	p.random = randomNames{}
 	masked, unstable := map[string]bool{}, map[string]string{}
 	for _, version := range p.upgrade.alone {
 		version.seed = p.seed
@@ -238,10 +248,8 @@ func (p *plan) referVersions(t *testing.T) (outcome, bool) {
 			p.upgrade.failed = version
 			return o, false
 		}
-		for name := range version.reference.masked {
-			masked[name] = true
-		}
 		maps.Copy(p.random, version.random)
+		maps.Copy(masked, version.reference.masked)
 		version.reference.masked, version.reference.unstable = masked, unstable
 	}
 	p.reference = p.upgrade.versions[0].reference

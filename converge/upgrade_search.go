@@ -62,7 +62,7 @@ func (u *upgrades) explore(t *testing.T, o Options) *UpgradeReport {
 				return report
 			}
 		}
-		p.reference = u.old.reference
+		p.reference, p.random = u.old.reference, u.directions[0].random
 		x.limit(u)
 		report.Failure, report.failed = x.search(previous), p
 		if x.cert.Elapsed = time.Since(x.begin); noAdvice {

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -110,4 +113,153 @@ func TestUpgrade_rollback(t *testing.T) {
 		t.Fatal(report.Failure)
 	}
 	t.Log(report.Certificate)
+}
+
+// TestUpgrade_programs upgrades several programs at once.
+func TestUpgrade_programs(t *testing.T) {
+	versions := func(oldSuffix, newSuffix string, cleans bool) (old, current Scenario) {
+		setup := func(suffix string, others ...string) func(ctrl.Manager) error {
+			return func(mgr ctrl.Manager) error {
+				return ctrl.NewControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Named("renamer").
+					WithOptions(controller.Options{SkipNameValidation: new(true)}).
+					Complete(&renamer{mgr.GetClient(), suffix, others})
+			}
+		}
+		old, current = controllerScenario(false), controllerScenario(false)
+		old.Setup, current.Setup = setup("-first"), setup("-first")
+		old.Programs = []Program{{Name: "second", Setup: setup(oldSuffix)}}
+		current.Programs = []Program{{Name: "second", Setup: setup(newSuffix)}}
+		if cleans {
+			current.Programs[0].Setup = setup(newSuffix, oldSuffix)
+		}
+		current.NoRollback = "the old version does not know the new name"
+		return old, current
+	}
+	old, current := versions("-a", "-b", true)
+	report := mustCheckUpgrade(t, old, current)
+	if report.Failure != nil {
+		t.Error(report.Failure)
+	}
+	old, current = versions("-a", "-b", false)
+	f := mustCheckUpgrade(t, old, current).Failure
+	if f == nil || f.Violation.About != "ConfigMap default/a-a" {
+		t.Errorf("got %v, want the ConfigMap of the old version", f)
+	}
+	current.Programs = nil
+	if _, err := CheckUpgrade(t, old, current, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "Programs: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestUpgrade_isReplayed replays failures in their direction, and tries them first when they are saved.
+func TestUpgrade_isReplayed(t *testing.T) {
+	for name, versions := range map[string][2]Scenario{
+		upgradeName:  {renamerScenario("-a", "-b"), renamerScenario("-b")},
+		rollbackName: {renamerScenario("-a"), renamerScenario("-b", "-a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			found := mustCheckUpgrade(t, versions[0], versions[1]).Failure
+			if found == nil || directionOf(found.Replay) != name {
+				t.Fatalf("found %v", found)
+			}
+			if _, err := save(t, found); err != nil {
+				t.Fatal(err)
+			}
+			u, err := newUpgrade(versions[0], versions[1], 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range u.directions {
+				again := p.replaySaved(t)
+				if p.direction() != name {
+					if again != nil {
+						t.Errorf("%s: %v", p.direction(), again)
+					}
+					continue
+				}
+				if again == nil || again.Replay != found.Replay || again.FullTimeline() != found.FullTimeline() {
+					t.Errorf("got %v, want %v", again, found)
+				}
+			}
+			if other := mustPlan(t, versions[0]).replaySaved(t); other != nil {
+				t.Errorf("Run replays an upgrade: %v", other)
+			}
+		})
+	}
+}
+
+// TestUpgrade_oneVersionFails reports which version fails alone.
+func TestUpgrade_oneVersionFails(t *testing.T) {
+	broken := renamerScenario("-b")
+	broken.New = func(Env) reconcile.Reconciler {
+		return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { panic("broken") })
+	}
+	f := mustCheckUpgrade(t, renamerScenario("-a"), broken).Failure
+	if f == nil || !strings.Contains(f.Violation.Message, "broken (the new version alone)") || f.Replay != "upgrade:v1:1:" {
+		t.Errorf("found %v", f)
+	}
+}
+
+// TestUpgrade_rejectsOtherScenarios reports what differs although it comes from the current scenario.
+func TestUpgrade_rejectsOtherScenarios(t *testing.T) {
+	for want, change := range map[string]func(*Scenario){
+		"For: the old version reconciles ConfigMap, and the new one Secret": func(s *Scenario) { s.For = &corev1.ConfigMap{} },
+		"Steps: the old version has 1, and the new one 6":                   func(s *Scenario) { s.Steps = s.Steps[:1] },
+		"Masks: the old version has 1, and the new one 0":                   func(s *Scenario) { s.Masks = []Mask{{Field: "data"}} },
+		"old version: scenario: New or Setup is required":                   func(s *Scenario) { s.New = nil },
+	} {
+		old := renamerScenario("-a")
+		change(&old)
+		if _, err := CheckUpgrade(t, old, renamerScenario("-b"), DefaultOptions()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// roller keeps a Deployment with an image.
+type roller struct {
+	client.Client
+
+	image string
+}
+
+func (r *roller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Get(ctx, req.NamespacedName, secret); err != nil || secret.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
+	labels := map[string]string{"app": req.Name}
+	_, err := controllerutil.CreateOrUpdate(ctx, r, d, func() error {
+		if d.CreationTimestamp.IsZero() {
+			d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+		}
+		d.Spec.Template.Spec.Containers[0].Image = r.image
+		return controllerutil.SetControllerReference(secret, d, scheme.Scheme)
+	})
+	return reconcile.Result{}, err
+}
+
+// TestUpgrade_changes lists what an upgrade changes although users change nothing.
+func TestUpgrade_changes(t *testing.T) {
+	version := func(image string) Scenario {
+		s := copierScenario(false)
+		s.New = func(e Env) reconcile.Reconciler { return &roller{e.Client, image} }
+		s.Owns = []client.Object{&appsv1.Deployment{}}
+		return s
+	}
+	report := mustCheckUpgrade(t, version("sidecar:v1"), version("sidecar:v2"))
+	if report.Failure != nil {
+		t.Fatal(report.Failure)
+	}
+	want := `Deployment default/a: spec.template.spec.containers[name=main].image from "sidecar:v1" to "sidecar:v2": ` +
+		"it restarts the pods"
+	if got := report.Certificate.Changes; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if text := report.Certificate.String(); !strings.Contains(text, "\nan upgrade changes "+want) {
+		t.Error(text)
+	}
 }

@@ -11,7 +11,6 @@
 //	statefulset.go    a child whose status determines the status of its parent, with immutable fields
 //	disruption.go     a child that is not always needed
 //	schedule.go       another optional child
-//	former.go         a finalizer of an earlier release, which must not hold Databases for ever
 package controller
 
 import (
@@ -42,24 +41,22 @@ func NewDatabaseReconciler(
 ) *reconcilers.ResourceReconciler[*Database] {
 	return &reconcilers.ResourceReconciler[*Database]{
 		Name: "Database",
-		Reconciler: reconcilers.Sequence[*Database]{
-			&reconcilers.WithFinalizer[*Database]{
-				Finalizer: databasev1.Finalizer,
-				Reconciler: reconcilers.Sequence[*Database]{
-					// First, because steps that manage children delete them when the Database is being deleted: while this
-					// step fails or halts, the servers stay.
-					FinalBackupReconciler(backups, poll),
-					CertificateReconciler(),
-					ConfigurationReconciler(),
-					CredentialsReconciler(newPassword),
-					PodsServiceReconciler(),
-					ServiceReconciler(),
-					StatefulSetReconciler(),
-					// If one is rejected, the other is still created.
-					reconcilers.Always[*Database]{DisruptionBudgetReconciler(), ScheduleReconciler()},
-				},
+		Reconciler: &reconcilers.WithFinalizer[*Database]{
+			Finalizer: databasev1.Finalizer,
+			Reconciler: reconcilers.Sequence[*Database]{
+				// First, because steps that manage children delete them when the Database is being deleted: while this
+				// step fails or halts, the servers stay.
+				FinalBackupReconciler(backups, poll),
+				CertificateReconciler(),
+				ConfigurationReconciler(),
+				CredentialsReconciler(newPassword),
+				PodsServiceReconciler(),
+				ServiceReconciler(),
+				StatefulSetReconciler(),
+				// If one is rejected, the other is still created.
+				reconcilers.Always[*Database]{DisruptionBudgetReconciler(), ScheduleReconciler()},
+				FormerFinalizerReconciler(),
 			},
-			FormerFinalizerReconciler(),
 		},
 		SyncStatusDuringFinalization: true, // for the condition of the final backup
 		Config:                       c,

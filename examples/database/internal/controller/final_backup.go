@@ -61,3 +61,13 @@ func wantsFinalBackup(ctx context.Context, db *Database) (bool, error) {
 	}
 	return err == nil, err
 }
+
+// FormerFinalizerReconciler removes the finalizer of the first release. It is the last step: a Database that was being
+// deleted at the time of the upgrade has only that one, because no finalizer can be added then, and must keep it until
+// its final backup is complete.
+func FormerFinalizerReconciler() reconcilers.SubReconciler[*Database] {
+	remove := func(ctx context.Context, db *Database) error {
+		return reconcilers.ClearFinalizer(ctx, db, databasev1.FormerFinalizer)
+	}
+	return &reconcilers.SyncReconciler[*Database]{Name: "FormerFinalizer", Sync: remove, Finalize: remove}
+}
