@@ -12,6 +12,7 @@ import (
 
 	"trueup.dev/converge"
 	"trueup.dev/research/states"
+	"trueup.dev/research/upgrades"
 )
 
 // Pair is the result for a bug and its twin without the bug, which another function of package converge searches.
@@ -27,7 +28,10 @@ type Pair struct {
 }
 
 // The families of pairs.
-const statesFamily = "changes of specs"
+const (
+	statesFamily   = "changes of specs"
+	upgradesFamily = "upgrades and rollbacks"
+)
 
 // Pairs searches for the bugs of all families.
 func Pairs(t *testing.T) ([]Pair, error) {
@@ -44,6 +48,21 @@ func Pairs(t *testing.T) ([]Pair, error) {
 			return nil, fmt.Errorf("%s: %w", e.Name, err)
 		}
 		pair.Family, pair.Entry = statesFamily, e.Name
+		pairs = append(pairs, pair)
+	}
+	for _, e := range upgrades.All() {
+		pair, err := pairOf(func(buggy bool) (string, error) {
+			old, current := e.Scenarios(buggy)
+			report, err := converge.CheckUpgrade(t, old, current, Default())
+			if err != nil || report.Failure == nil {
+				return "", err
+			}
+			return report.Failure.Violation.String(), nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name, err)
+		}
+		pair.Family, pair.Entry = upgradesFamily, e.Name
 		pairs = append(pairs, pair)
 	}
 	return pairs, nil
