@@ -59,6 +59,7 @@ func TestReport(t *testing.T) {
 		do   func(*testing.T)
 	}{{"costs", m.costs}, {"bugs", m.bugs}, {"alarms", m.alarms}, {"mutants", m.mutants}} {
 		if strings.Contains(*partsFlag, part.name) {
+			m.report.Begin(part.name)
 			t.Run(part.name, part.do)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -22,9 +23,10 @@ import (
 
 // Report contains the measurements. It is safe for concurrent use.
 type Report struct {
-	Started time.Time `json:"started"`
-	Go      string    `json:"go"`
-	CPUs    int       `json:"cpus"`
+	// Measured has the day on which each part was measured.
+	Measured map[string]string `json:"measured"`
+	Go       string            `json:"go"`
+	CPUs     int               `json:"cpus"`
 	// Complete reports whether there are measurements of all parts. Judge sets it.
 	Complete bool `json:"-"`
 	// Interrupted is set if a measurement was interrupted.
@@ -106,9 +108,13 @@ type Bar struct {
 // New returns an empty report.
 func New(entries, buggy int) *Report {
 	return &Report{
-		Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Entries: entries,
-		Buggy: buggy,
+		Measured: map[string]string{}, Go: runtime.Version(), CPUs: runtime.NumCPU(), Entries: entries, Buggy: buggy,
 	}
+}
+
+// Begin records the day on which a part is measured.
+func (r *Report) Begin(part string) {
+	r.Add(func(r *Report) { r.Measured[part] = time.Now().UTC().Format(time.DateOnly) })
 }
 
 // Continue returns a report with the measurements of an earlier one, but for some parts, which are measured again:
@@ -122,7 +128,7 @@ func Continue(file, parts string, entries, buggy int) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Interrupted = old.Interrupted
+	r.Interrupted, r.Measured = old.Interrupted, old.Measured
 	if !strings.Contains(parts, "costs") {
 		r.Usual, r.Large, r.Speed, r.Lines = old.Usual, old.Large, old.Speed, old.Lines
 		r.Pairs, r.Operators = old.Pairs, old.Operators
@@ -192,6 +198,11 @@ func (r *Report) Print(w io.Writer) {
 		fmt.Fprintln(w, "This report is not complete.")
 	}
 	fmt.Fprintf(w, "%d entries, %d with a bug; %s, %d CPUs\n", r.Entries, r.Buggy, r.Go, r.CPUs)
+	var days []string
+	for _, part := range slices.Sorted(maps.Keys(r.Measured)) {
+		days = append(days, part+" "+r.Measured[part])
+	}
+	fmt.Fprintf(w, "measured: %s\n", strings.Join(days, ", "))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "what\twanted\tmeasured\t")
 	for _, b := range r.Bars {
