@@ -119,6 +119,7 @@ func (c *controllerQueue) AddWithOpts(options priorityqueue.AddOpts, requests ..
 		}
 		if item.delay == 0 && !item.retry {
 			item.cause = c.process.arriving
+			c.process.noticed(item)
 		}
 		if options.RateLimited {
 			if delay := c.limiter.When(req); item.delay == 0 || delay < item.delay {

@@ -255,7 +255,7 @@ type activity struct {
 	name    string
 	// changes is the number of changes before its start.
 	changes int
-	// cause is the version of the event that has led to its request, or 0.
+	// cause is the version of the last event that has led to its request, or that would have during the reconcile, or 0.
 	cause int64
 
 	// The following fields are set at its end.
@@ -303,6 +303,17 @@ func (p *process) reconcile(ctx context.Context, a *activity, do reconcile.Recon
 	}()
 	a.result, a.err = do.Reconcile(context.WithValue(ctx, activityKey{}, a), a.Request)
 	a.returned = true
+}
+
+// noticed records an event that leads to a request whose reconcile is running: it may see the change.
+func (p *process) noticed(item queued) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.active {
+		if a.request == item.request {
+			a.cause = cmp.Or(item.cause, a.cause)
+		}
+	}
 }
 
 // requeue handles the result of a reconcile, unless a controller does.

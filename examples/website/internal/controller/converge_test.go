@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,4 +187,31 @@ func TestConverge_states(t *testing.T) {
 	s.Steps = converge.Steps(converge.Apply(inDefault(newTheme("paper", "h1 {}"))), converge.Apply(site))
 	s.Space.Values = map[string][]any{"spec.themeRef": {websitev1.ThemeReference{Name: "paper"}}}
 	converge.States(t, s)
+}
+
+// meshInjector is a program of another team, which annotates the pods of all Deployments.
+type meshInjector struct{ client.Client }
+
+func (r *meshInjector) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	const annotation = "mesh.example.com/inject"
+	deployment := &appsv1.Deployment{}
+	if err := r.Get(ctx, req.NamespacedName, deployment); err != nil || deployment.DeletionTimestamp != nil ||
+		deployment.Spec.Template.Annotations[annotation] == "true" {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	before := deployment.DeepCopy()
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, annotation, "true")
+	return ctrl.Result{}, client.IgnoreNotFound(r.Patch(ctx, deployment, client.MergeFrom(before)))
+}
+
+// TestConverge_injector runs another program that changes the Deployments. Both must leave the fields of the other one.
+func TestConverge_injector(t *testing.T) {
+	s := siteScenario(t)
+	s.Programs = []converge.Program{{Name: "injector", Setup: func(mgr ctrl.Manager) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(&meshInjector{mgr.GetClient()})
+	}}}
+	s.Steps = converge.Lifecycle(inDefault(newSite("shop")), func(site *websitev1.Website) {
+		site.Spec.Replicas = new(int32(2))
+	})
+	prove(t, s)
 }
