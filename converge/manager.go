@@ -151,6 +151,7 @@ func (r *run) startManager(m *processManager) {
 	// Controllers check every 100 ms whether their caches have synced. Do not shorten that: other controllers act
 	// meanwhile, and some bugs only show if they do.
 	r.work(time.Now().Add(startTime))
+	m.process.restarting = false
 	m.process.mu.Lock()
 	defer m.process.mu.Unlock()
 	for _, problem := range m.problems {

@@ -43,8 +43,9 @@ type process struct {
 	direct *controllerQueue
 	// manager is set for scenarios with Setup.
 	manager *processManager
-	// webhooks are called for writes of all clients.
-	webhooks []webhook
+	// webhooks are called for writes of all clients, and restarting is set until other programs can reach them again.
+	webhooks   []webhook
+	restarting bool
 	// admitting is set while a write waits for a webhook. Only calls of the webhook, and calls that belong to no
 	// reconcile, are served meanwhile.
 	admitting bool

@@ -110,12 +110,12 @@ func (ps processes) informers() iter.Seq[*informer] {
 	}
 }
 
-// webhooks yields the webhooks of the processes that have not ended.
+// webhooks yields the webhooks, also those of processes that have ended.
 func (ps processes) webhooks() iter.Seq[webhook] {
 	return func(yield func(webhook) bool) {
 		for _, p := range ps {
 			for _, hook := range p.webhooks {
-				if !p.dead.Load() && !yield(hook) {
+				if !yield(hook) {
 					return
 				}
 			}

@@ -21,7 +21,7 @@ func (r *run) start(program *program, number int, stale ...staleStart) {
 	r.running = r.plan.of(number)
 	p := &process{
 		run: r, program: program, number: number, written: map[schema.GroupVersionKind]int64{},
-		handedVersions: map[client.Object]string{}, stale: stale,
+		handedVersions: map[client.Object]string{}, stale: stale, restarting: number > 1 && program.setup != nil,
 	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.processes.set(p)

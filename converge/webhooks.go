@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +21,8 @@ import (
 )
 
 // webhooks calls the webhooks of all processes for writes of all clients. There are none before the set-up of the first
-// process has ended. A webhook may make calls, into which no faults are injected.
+// process has ended. A webhook may make calls, into which no faults are injected. While a program restarts, its
+// webhooks are not available to other programs. Users and actors are not affected: they would wait.
 type webhooks struct{ run *run }
 
 var _ memapi.Admission = (*webhooks)(nil)
@@ -32,7 +34,7 @@ const webhookCaller = "webhook"
 func (w *webhooks) Handles(r memapi.AdmissionRequest) bool {
 	for _, p := range w.run.processes {
 		for i := range p.webhooks {
-			if p.webhooks[i].handles(r) && !p.dead.Load() {
+			if p.webhooks[i].handles(r) {
 				return true
 			}
 		}
@@ -108,8 +110,15 @@ func (w *webhooks) Validate(r memapi.AdmissionRequest) error {
 
 // call sends a request to a webhook, and returns its patch.
 func (w *webhooks) call(hook webhook, request memapi.AdmissionRequest) ([]byte, error) {
-	if !hook.selects(request, w.run.world.server) {
+	other := w.isOther(hook)
+	if !hook.selects(request, w.run.world.server) || !other && hook.process.dead.Load() {
 		return nil, nil
+	}
+	if other && !w.available(hook.process, request) {
+		if hook.ignoresFailures {
+			return nil, nil
+		}
+		return nil, hook.failed(errors.New("connection refused"))
 	}
 	response, err := w.send(hook, request)
 	switch {
@@ -121,6 +130,30 @@ func (w *webhooks) call(hook webhook, request memapi.AdmissionRequest) ([]byte, 
 		return nil, hook.denied(response.Result)
 	}
 	return response.Patch, nil
+}
+
+// isOther reports whether a program makes the request, and the webhook is one of another program.
+func (w *webhooks) isOther(hook webhook) bool {
+	c := w.run.gateway.serving
+	return c != nil && c.process.program != hook.process.program
+}
+
+// available reports whether another program can reach the webhooks of a process, which may restart just before.
+func (w *webhooks) available(p *process, request memapi.AdmissionRequest) bool {
+	r := w.run
+	if p.dead.Load() || p.restarting {
+		return false
+	}
+	if p.busy() {
+		return true
+	}
+	at := p.site("admit", request.Kind.Kind, r.world.generated.key(request.Key))
+	if r.faults.at(at, setOf(FaultRestart)) != FaultRestart {
+		return true
+	}
+	r.trace.fault(p.program.who(), "ends", FaultRestart)
+	p.die()
+	return false
 }
 
 // send sends a request to a webhook, in a goroutine of its own, and serves the calls of the webhook meanwhile.
