@@ -100,7 +100,8 @@ func (o *endStateOracle) describe(v *Violation, d difference) {
 			v.Message += ", and the " + o.running.version + " does not delete it"
 		}
 	}
-	v.Details = append([]string{"expected is the state of the " + o.running.version + " alone, without faults"}, v.Details...)
+	expected := "expected is the state of the " + o.running.version + " alone, without faults"
+	v.Details = append([]string{expected}, v.Details...)
 }
 
 // oracleOf returns the oracle that reports a difference.

@@ -129,13 +129,13 @@ func oldVersion(old, current Scenario) Scenario {
 func (u *upgrades) check(old, current Scenario) error {
 	var problems []error
 	if one, other := u.old.primary.GroupKind(), u.current.primary.GroupKind(); one != other {
-		problems = append(problems, fmt.Errorf("For: the old version reconciles %s, and the new one %s", one, other))
+		problems = append(problems, fmt.Errorf("field For: the old version reconciles %s, and the new one %s", one, other))
 	}
 	if one, other := u.old.programNames(), u.current.programNames(); !slices.Equal(one, other) {
-		problems = append(problems, fmt.Errorf("Programs: the old version has %q, and the new one %q", one, other))
+		problems = append(problems, fmt.Errorf("field Programs: the old version has %q, and the new one %q", one, other))
 	}
 	if n, m := len(flat(old.Steps)), len(flat(current.Steps)); n != 0 && n != m {
-		problems = append(problems, fmt.Errorf("Steps: the old version has %d, and the new one %d", n, m))
+		problems = append(problems, fmt.Errorf("field Steps: the old version has %d, and the new one %d", n, m))
 	}
 	for _, f := range []struct {
 		name     string
@@ -148,7 +148,7 @@ func (u *upgrades) check(old, current Scenario) error {
 	} {
 		if f.old > f.new {
 			problems = append(problems, fmt.Errorf(
-				"%s: the old version has %d, and the new one %d; only those of the new one are used", f.name, f.old, f.new,
+				"field %s: the old version has %d, and the new one %d; only those of the new one are used", f.name, f.old, f.new,
 			))
 		}
 	}

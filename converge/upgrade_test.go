@@ -204,14 +204,17 @@ func TestUpgrade_oneVersionFails(t *testing.T) {
 // TestUpgrade_rejectsOtherScenarios reports what differs although it comes from the current scenario.
 func TestUpgrade_rejectsOtherScenarios(t *testing.T) {
 	for want, change := range map[string]func(*Scenario){
-		"For: the old version reconciles ConfigMap, and the new one Secret": func(s *Scenario) { s.For = &corev1.ConfigMap{} },
-		"Steps: the old version has 1, and the new one 6":                   func(s *Scenario) { s.Steps = s.Steps[:1] },
-		"Masks: the old version has 1, and the new one 0":                   func(s *Scenario) { s.Masks = []Mask{{Field: "data"}} },
-		"old version: scenario: New or Setup is required":                   func(s *Scenario) { s.New = nil },
+		"field For: the old version reconciles ConfigMap, and the new one Secret": func(s *Scenario) {
+			s.For = &corev1.ConfigMap{}
+		},
+		"field Steps: the old version has 1, and the new one 6": func(s *Scenario) { s.Steps = s.Steps[:1] },
+		"field Masks: the old version has 1, and the new one 0": func(s *Scenario) { s.Masks = []Mask{{Field: "data"}} },
+		"old version: scenario: New or Setup is required":       func(s *Scenario) { s.New = nil },
 	} {
 		old := renamerScenario("-a")
 		change(&old)
-		if _, err := CheckUpgrade(t, old, renamerScenario("-b"), DefaultOptions()); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := CheckUpgrade(t, old, renamerScenario("-b"), DefaultOptions())
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

@@ -97,14 +97,15 @@ func (s *session) finalize() error {
 
 // change changes the metadata of the app if that is necessary. The status remains that of the reconcile.
 func (s *session) change(mutate func()) error {
-	before := s.App.DeepCopy()
+	before := s.DeepCopy()
 	mutate()
 	if equality.Semantic.DeepEqual(before.ObjectMeta, s.ObjectMeta) {
 		return nil
 	}
-	status := s.App.Status
+	app := s.App
+	status := app.Status
 	err := s.Update(s.ctx, s.App)
-	s.App.Status = status
+	app.Status = status
 	return err
 }
 

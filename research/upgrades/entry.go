@@ -59,8 +59,10 @@ func (e *Entry) scenario(v version) converge.Scenario {
 		New: func(env converge.Env) reconcile.Reconciler {
 			return &controller{Client: env.Client, cloud: env.Cloud, version: v}
 		},
-		For:        &App{},
-		Owns:       []client.Object{&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.Pod{}, &corev1.Service{}},
+		For: &App{},
+		Owns: []client.Object{
+			&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.Pod{}, &corev1.Service{},
+		},
 		Steps:      converge.Lifecycle(app, func(a *App) { a.Spec.Size = 1 }),
 		Masks:      e.masks,
 		NoRollback: e.noRollback,

@@ -35,7 +35,7 @@ var fields = []Entry{
 	},
 	{
 		Name:   "immutable-default",
-		About:  "The new version makes Services headless by default, also existing ones, which the API server rejects for ever.",
+		About:  "The new version makes Services headless by default, also existing ones, which the API server rejects.",
 		Oracle: converge.OracleQuiescence,
 		masks: []converge.Mask{
 			{Object: &corev1.Service{}, Field: "spec.clusterIP"}, {Object: &corev1.Service{}, Field: "spec.clusterIPs"},
@@ -140,7 +140,9 @@ func (s *session) service(mutate func(*corev1.Service)) error {
 	service := &corev1.Service{ObjectMeta: s.child("")}
 	return s.ensure(service, func() error {
 		service.Spec.Selector = oldLabels
-		service.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(80), Protocol: corev1.ProtocolTCP}}
+		service.Spec.Ports = []corev1.ServicePort{{
+			Name: "http", Port: 80, TargetPort: intstr.FromInt32(80), Protocol: corev1.ProtocolTCP,
+		}}
 		mutate(service)
 		return nil
 	})

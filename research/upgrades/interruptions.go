@@ -84,7 +84,8 @@ var rollbacks = []Entry{
 		}},
 	},
 	{
-		Name: "rollback-record", About: "The old version does not find the ID that the new one has moved, and creates the record again.",
+		Name:   "rollback-record",
+		About:  "The old version does not find the ID that the new one has moved, and creates the record again.",
 		Oracle: converge.OracleDuplicates, Rollback: true,
 		masks: []converge.Mask{{Object: &App{}, Field: "status.record"}},
 		old:   recording(annotatedRecord),
@@ -97,7 +98,8 @@ var rollbacks = []Entry{
 		}),
 	},
 	{
-		Name: "rollback-finalizer", About: "The old version does not remove the finalizer of the new one, so that deletions do not end.",
+		Name:   "rollback-finalizer",
+		About:  "The old version does not remove the finalizer of the new one, so that deletions do not end.",
 		Oracle: converge.OracleEndState, Rollback: true,
 		old:     version{sync: func(s *session) error { return s.config("") }},
 		buggy:   version{sync: func(s *session) error { return s.config("") }, finalizers: []string{newFinalizer}},

@@ -69,7 +69,7 @@ var names = []Entry{
 	},
 	{
 		Name:   "label-of-children",
-		About:  "The new version searches for its ConfigMap by another label, and tries for ever to create the one that exists.",
+		About:  "The new version searches for its ConfigMap by another label, and tries to create the one that exists.",
 		Oracle: converge.OracleQuiescence, noRollback: "the old version does not know the new label",
 		old:   version{sync: func(s *session) error { return s.labeled("app", "app") }},
 		buggy: version{sync: func(s *session) error { return s.labeled(newLabel, newLabel) }},
