@@ -43,7 +43,8 @@
 // # How the code is organized
 //
 // The scenario:
-//   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, crds.go and state.go have what users write
+//   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, crds.go, roles.go and state.go have what users
+//     write
 //   - plan.go and webhook.go validate it
 //
 // The search:
@@ -67,7 +68,7 @@
 //     processes of all programs
 //   - queue.go and controller_queue.go have its requests
 //   - process.go has its pending calls, which pass from client.go, or from rest.go if they are HTTP requests, to
-//     gateway.go, which injects faults and sends them
+//     gateway.go, which injects faults and sends them, and authorization.go, which checks the roles
 //   - informer.go, cache.go and read.go are its caches, which process_informer.go and informer_store.go show as client-go
 //     does, and watches.go forwards events to them
 //
@@ -107,8 +108,8 @@
 //
 // Package variables survive crashes, and deferred functions run at a crash; their requests have no effect. Goroutines
 // of one reconcile run one at a time, in a fixed order. The only admission is the schema of custom resources and the
-// webhooks of the manager. There are no quotas, no permissions, no clock skew, and no external systems except [Cloud]
-// and those that [Env.Call] stands for. A reconciler must not wait for real time, for a lock that is held across a
+// webhooks of the manager. Permissions are checked only with [Scenario.Roles]. There is no clock skew, and there are no
+// external systems except [Cloud] and those that [Env.Call] stands for. A reconciler must not wait for real time, for a lock that is held across a
 // request, or for the network: a run happens in a bubble of testing/synctest, and a warning is printed if it gets
 // stuck.
 //

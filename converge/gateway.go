@@ -219,6 +219,9 @@ func cost(act string) int {
 // answer injects a fault, and returns what the process receives.
 func (g *gateway) answer(c *call, fault Fault) error {
 	r := g.run
+	if err := r.authorize(c); err != nil {
+		return err
+	}
 	target := c.obj
 	if c.obj != nil && fault != "" && lostResponseFaults.has(fault) {
 		target = c.obj.DeepCopyObject().(client.Object)

@@ -37,6 +37,8 @@ type plan struct {
 	waits bool
 	// random are the names that contain random letters.
 	random randomNames
+	// probesRoles is set in the run that finds out which rules of roles are missing.
+	probesRoles bool
 	// reference is the run without faults, or nil before it.
 	reference *reference
 	// upgrade is set for runs in which the version of the program changes, and version for those of one version of an
@@ -67,6 +69,7 @@ func newPlan(s Scenario) (*plan, error) {
 	c.oracles()
 	c.exceptions()
 	c.admission("", c.Webhooks)
+	c.roles("", c.Roles)
 	c.furtherPrograms()
 	crds := c.definitions()
 	p := c.plan

@@ -23,6 +23,8 @@ type Program struct {
 	Webhooks []client.Object
 	// Uncached are kinds that its client reads from the API server, as [Scenario.Uncached] are.
 	Uncached []client.Object
+	// Roles are what it may do, as [Scenario.Roles] are.
+	Roles []client.Object
 }
 
 // program is what a process runs: the parts of a valid scenario that the authors of controllers write.
@@ -47,6 +49,9 @@ type program struct {
 	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
 	// may use them.
 	read []schema.GroupVersionKind
+	// roles are what its processes may do. Nil allows everything. authorized is what they have used.
+	roles      []accessRole
+	authorized authorizations
 	// uncalled are the paths of webhooks that no configuration names.
 	uncalled []string
 }
@@ -113,6 +118,7 @@ func (c *scenarioCheck) furtherPrograms() {
 		}
 		c.uncached(field+".", p.Uncached)
 		c.admission(field+".", p.Webhooks)
+		c.roles(field+".", p.Roles)
 		c.programs = append(c.programs, c.program)
 	}
 }

@@ -57,7 +57,7 @@ type Certificate struct {
 	Pairs, PairsInAll, Random int
 	// Schedules is the number of runs with faults.
 	Schedules int
-	// Advice lists dangerous requests that did no harm.
+	// Advice lists dangerous requests that did no harm, and rules of roles that no run has used.
 	Advice []string
 	// LeftOut lists what was not checked or not tried, with the reasons: oracles that are off, faults that are disabled,
 	// and Settles that users must wait for, because the run without faults fails otherwise.

@@ -50,8 +50,12 @@ func (c *watchingClient) Watch(
 	)
 	server := c.process.run.world.server.Client(c.process.program.client)
 	err = c.process.submit(ctx, &call{
-		site:  site{act: "live watch", kind: gvk.Kind},
-		begin: func() { events, failed = server.Watch(ctx, list, opts...) },
+		site: site{act: "live watch", kind: gvk.Kind},
+		begin: func() {
+			if failed = c.process.run.watchPermitted(c.process, gvk, opts); failed == nil {
+				events, failed = server.Watch(ctx, list, opts...)
+			}
+		},
 	})
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err

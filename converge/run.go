@@ -153,6 +153,7 @@ func (r *run) execute() {
 		return
 	}
 	r.users.perform()
+	r.reportMissingRules()
 	if !r.failed() {
 		r.oracles.ended(
 			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.plan.recordsReference() && len(r.users.skip) == 0,

@@ -53,6 +53,11 @@ type Scenario struct {
 	// decides about creates and updates of its kind. Match conditions are not supported. Webhooks are available from the
 	// end of the first set-up on, so that Given is not subject to them, and no faults are injected into their requests.
 	Webhooks []client.Object
+	// Roles are Roles and ClusterRoles: what the process may do. A Role applies to its namespace, or to all if it names
+	// none, a ClusterRole to all objects. Other requests are answered with status 403, and fail the test with the rules
+	// that are missing, all at once. A cache requires list and watch. The default allows everything. [Roles] reads them
+	// from files. Rules that no run has used are advice. The admission plugin OwnerReferencesPermissionEnforcement is off.
+	Roles []client.Object
 	// Uncached are kinds that env.Client reads from the API server, as a manager's client does with the kinds in
 	// client.CacheOptions.DisableFor.
 	Uncached []client.Object

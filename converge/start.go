@@ -156,6 +156,7 @@ func (p *process) informer(kind schema.GroupVersionKind) *informer {
 			s.begin(p.run, i)
 		}
 	}
+	p.run.watchAllowed(p, kind)
 	p.informers = append(p.informers, i)
 	return i
 }

@@ -103,6 +103,8 @@ const (
 	CausePanic Cause = "panic"
 	// CauseConversion is for an object that a conversion webhook cannot convert.
 	CauseConversion Cause = "conversion"
+	// CauseForbidden is for a request that the roles do not allow.
+	CauseForbidden Cause = "forbidden"
 	// CauseTerminalError is for a terminal error that wraps a temporary one.
 	CauseTerminalError Cause = "terminal-error"
 	// CauseCacheModified is for an object of the cache that was modified.

@@ -47,6 +47,7 @@ func databaseScenario(t *testing.T) converge.Scenario {
 		Scheme: newScheme(t),
 		For:    &databasev1.Database{},
 		CRDs:   []client.Object{databaseCRD(t)},
+		Roles:  converge.RolesOrDie("../../config/rbac/role.yaml"),
 		World:  []converge.Actor{converge.StatefulSets(converge.BecomeReady)},
 		Setup: func(mgr ctrl.Manager) error {
 			env := converge.EnvOf(mgr)

@@ -84,6 +84,7 @@ func siteScenario(t *testing.T) converge.Scenario {
 		Scheme: newScheme(t),
 		For:    &websitev1.Website{},
 		CRDs:   []client.Object{siteCRD(t)},
+		Roles:  converge.RolesOrDie("../../config/rbac/role.yaml"),
 		World:  []converge.Actor{converge.Deployments(converge.BecomeReady)},
 		Setup: func(mgr ctrl.Manager) error {
 			env := converge.EnvOf(mgr)

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// serviceAccount is the user of a process, as kubebuilder names it.
+const serviceAccount = "system:serviceaccount:system:controller-manager"
+
+// authorizations counts what the roles of a program allowed and refused, in all runs.
+type authorizations struct {
+	used, missing map[permission]bool
+}
+
+func (a *authorizations) use(p permission) {
+	if p.name, p.namespace = "", ""; a.used == nil {
+		a.used = map[permission]bool{}
+	}
+	a.used[p] = true
+}
+
+func (a *authorizations) lack(p permission) {
+	if p.name, p.namespace = "", ""; a.missing == nil {
+		a.missing = map[permission]bool{}
+	}
+	a.missing[p] = true
+}
+
+// authorize returns the error of a request that the roles of the program do not allow.
+func (r *run) authorize(c *call) error {
+	if c.process.program.roles == nil || c.outside || c.cached {
+		return nil
+	}
+	for _, p := range r.permissionsOf(c) {
+		if err := r.permit(c.process, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permit returns an error if the roles of the program of a process do not allow something. In the run that finds out
+// what is missing, it only records that.
+func (r *run) permit(process *process, p permission) error {
+	program := process.program
+	for i := range program.roles {
+		if program.roles[i].allows(p) {
+			program.authorized.use(p)
+			return nil
+		}
+	}
+	program.authorized.lack(p)
+	err := forbidden(p)
+	if r.plan.probesRoles {
+		return nil
+	}
+	r.violate(Violation{
+		Oracle: OracleErrors, Cause: CauseForbidden, About: nameOf(client.ObjectKey{Namespace: p.namespace, Name: p.name}),
+		Message: "a request is not allowed by the roles: " + err.Error(),
+		Details: []string{rbacMarker(p.group, p.full(), []string{p.verb})},
+	})
+	return err
+}
+
+// watchAllowed requires the permissions for a cache of a kind: list and watch, in all namespaces or in that of a role.
+func (r *run) watchAllowed(process *process, gvk schema.GroupVersionKind) {
+	if process.program.roles == nil {
+		return
+	}
+	kind, ok := r.plan.registry.For(gvk)
+	for _, verb := range []string{"list", "watch"} {
+		p := r.permissionFor(verb, gvk)
+		for i := range process.program.roles {
+			role := &process.program.roles[i]
+			inNamespace := p
+			if inNamespace.namespace = cmp.Or(role.namespace, "default"); ok && kind.Namespaced && role.allows(inNamespace) {
+				p = inNamespace
+				break
+			}
+		}
+		_ = r.permit(process, p)
+	}
+}
+
+// watchPermitted returns the error of a watch of an API server that the roles of a process do not allow.
+func (r *run) watchPermitted(process *process, gvk schema.GroupVersionKind, opts []client.ListOption) error {
+	if process.program.roles == nil {
+		return nil
+	}
+	p := r.permissionFor("watch", gvk)
+	p.namespace = (&client.ListOptions{}).ApplyOptions(opts).Namespace
+	return r.permit(process, p)
+}
+
+// permissionFor returns the permission for all objects of a kind.
+func (r *run) permissionFor(verb string, gvk schema.GroupVersionKind) permission {
+	p := permission{verb: verb, group: gvk.Group}
+	if kind, ok := r.plan.registry.For(gvk); ok {
+		p.resource = kind.Plural
+	}
+	return p
+}
+
+// verbs are the verbs of actions.
+var verbs = map[string]string{
+	"live get": "get", "live list": "list", "create": "create", "update": "update", "patch": "patch", "apply": "patch",
+	"delete": "delete", "delete all": "deletecollection",
+}
+
+// permissionsOf returns the permissions that a call requires. An apply that creates an object requires two.
+func (r *run) permissionsOf(c *call) []permission {
+	p := r.permissionFor(verbs[c.act], c.gvk)
+	if p.verb == "" || p.resource == "" {
+		return nil
+	}
+	_, p.subresource, _ = strings.Cut(c.kind, "/")
+	if kind, _ := r.plan.registry.For(c.gvk); kind.Namespaced {
+		p.namespace = c.key.Namespace
+	}
+	switch p.verb {
+	case "create":
+		if p.subresource != "" {
+			p.name = c.key.Name
+		}
+	case "list", "deletecollection":
+	default:
+		p.name = c.key.Name
+	}
+	if c.act == "apply" && r.world.server.Get(c.gvk, c.key) == nil {
+		created := p
+		created.verb, created.name = "create", ""
+		return []permission{p, created}
+	}
+	return []permission{p}
+}
+
+// forbidden is the error of an API server without a permission.
+// (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go)
+func forbidden(p permission) error {
+	where := "at the cluster scope"
+	if p.namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", p.namespace)
+	}
+	return apierrs.NewForbidden(schema.GroupResource{Group: p.group, Resource: p.resource}, p.name, fmt.Errorf(
+		"User %q cannot %s resource %q in API group %q %s", //nolint:staticcheck // the message of a server
+		serviceAccount, p.verb, p.full(), p.group, where,
+	))
+}
+
+// reportMissingRules replaces the violations of the run that finds out which rules are missing, if there are any.
+func (r *run) reportMissingRules() {
+	if !r.plan.probesRoles {
+		return
+	}
+	var lines []string
+	for _, program := range r.plan.programs {
+		lines = append(lines, program.authorized.missingRules()...)
+	}
+	if len(lines) > 0 {
+		r.replace(Violation{
+			Oracle: OracleErrors, Cause: CauseForbidden, Details: lines,
+			Message: "the roles do not allow all requests; missing markers, as a rule has them:",
+		})
+	}
+}
+
+// missingRules returns a marker for each resource of which permissions are missing.
+func (a *authorizations) missingRules() []string {
+	byResource := map[[2]string][]string{}
+	for p := range a.missing {
+		at := [2]string{p.group, p.full()}
+		byResource[at] = append(byResource[at], p.verb)
+	}
+	var lines []string
+	for at, verbs := range byResource {
+		lines = append(lines, rbacMarker(at[0], at[1], verbs))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// unusedRules returns a line for each role that allows something that no run has used. It leaves out what runs do not
+// do: to record events, to elect a leader, to set owner references that block deletions, and to review access.
+func (p *plan) unusedRules() []string {
+	var lines []string
+	for _, program := range p.programs {
+		for i := range program.roles {
+			role := &program.roles[i]
+			if found := role.unused(&program.authorized); len(found) > 0 {
+				lines = append(lines, fmt.Sprintf("%s %s: no run has used %s", role.kind, role.name, strings.Join(found, ", ")))
+			}
+		}
+	}
+	return lines
+}
+
+// unused returns the resources and verbs of a role that were not used.
+func (r *accessRole) unused(a *authorizations) []string {
+	var found []string
+	for _, rule := range r.rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if isNotSimulated(resource) {
+					continue
+				}
+				name, subresource, _ := strings.Cut(resource, "/")
+				left := slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
+					return a.uses(permission{verb: verb, group: group, resource: name, subresource: subresource})
+				})
+				if len(left) == 0 {
+					continue
+				}
+				if group != "" {
+					name += "." + group
+				}
+				if subresource != "" {
+					name += "/" + subresource
+				}
+				found = append(found, fmt.Sprintf("%s (%s)", name, strings.Join(left, ", ")))
+			}
+		}
+	}
+	slices.SortFunc(found, cmp.Compare)
+	return slices.Compact(found)
+}
+
+// uses reports whether a part of a rule, which may have wildcards, was used.
+func (a *authorizations) uses(part permission) bool {
+	single := rbacv1.PolicyRule{
+		Verbs: []string{part.verb}, APIGroups: []string{part.group}, Resources: []string{part.full()},
+	}
+	for p := range a.used {
+		if permits(single, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNotSimulated reports whether a resource is one that processes use only in a cluster.
+func isNotSimulated(resource string) bool {
+	switch resource {
+	case "events", "leases", "tokenreviews", "subjectaccessreviews":
+		return true
+	}
+	return strings.HasSuffix(resource, "/finalizers")
+}
