@@ -20,6 +20,12 @@ const (
 	FaultTooManyRequests Fault = "too-many-requests"
 	// FaultServerError fails a request with status 500.
 	FaultServerError Fault = "server-error"
+	// FaultQuota refuses to create objects of a kind in a namespace, as a quota that is exceeded, until the controller is
+	// idle. It is disabled by default.
+	FaultQuota Fault = "quota"
+	// FaultForbidden refuses requests with the verb and the resource of a request, as if a role was taken away, until the
+	// controller is idle. It is disabled by default.
+	FaultForbidden Fault = "forbidden"
 	// FaultConflict annotates the object as another client, just before it is written.
 	FaultConflict Fault = "conflict"
 	// FaultExists creates the same object just before it is created, as if an earlier attempt took effect late.

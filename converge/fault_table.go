@@ -82,6 +82,14 @@ var faultTable = []faultRow{
 		at: atRead | atWrite, rank: 3, simpler: []Fault{FaultTimeoutLost},
 	},
 	{
+		fault: FaultQuota, meaning: "a quota refuses creations of a kind in a namespace until the controller is idle",
+		at: atCreate, disabled: true, rank: 3,
+	},
+	{
+		fault: FaultForbidden, meaning: "the permission for a request is missing until the controller is idle",
+		at: atRead | atWrite, disabled: true, rank: 3,
+	},
+	{
 		fault: FaultConflict, meaning: "another client changes the object just before the write",
 		at: atChange, rank: 2,
 	},

@@ -73,7 +73,7 @@ func faultyScenario() Scenario {
 	}
 	s.Owns = append(s.Owns, &appsv1.Deployment{})
 	s.Consistency = TimeTravel
-	s.With = []Fault{FaultDrift, FaultTakenUnnoticed}
+	s.With = []Fault{FaultDrift, FaultTakenUnnoticed, FaultQuota, FaultForbidden}
 	return s
 }
 
@@ -138,7 +138,9 @@ func TestDisabledFaults(t *testing.T) {
 	p := mustPlan(t, s)
 	reference, _ := p.refer(t)
 	for _, m := range reference.points {
-		for _, fault := range []Fault{FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart} {
+		for _, fault := range []Fault{
+			FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart, FaultQuota, FaultForbidden,
+		} {
 			if m.faults.has(fault) {
 				t.Errorf("%s applies at %s", fault, m.point)
 			}

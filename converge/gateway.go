@@ -22,6 +22,8 @@ type gateway struct {
 	serving *call
 	// inFlight are writes that have not taken effect yet.
 	inFlight []inFlightWrite
+	// refusals are the requests that are refused until the controller is idle.
+	refusals refusedRequests
 }
 
 // inFlightWrite is a write of a process that has ended.
@@ -40,7 +42,7 @@ var (
 	externalReadFaults = faultsAt(atExternalRead)
 	externalCallFaults = faultsAt(atExternalCall)
 	// errorFaults return an error to the reconcile.
-	errorFaults = readFaults | setOf(FaultTimeoutApplied)
+	errorFaults = readFaults | setOf(FaultTimeoutApplied, FaultQuota)
 	// lostResponseFaults lose the response of a write that takes effect.
 	lostResponseFaults = setOf(FaultCrashAfter, FaultTimeoutApplied, FaultHandOver)
 )
@@ -132,7 +134,7 @@ func (g *gateway) faultsOf(c *call) faultSet {
 	case c.obj == nil:
 		faults = readFaults
 	default:
-		faults = writeFaults | g.objectFaults(c)
+		faults = (writeFaults|g.objectFaults(c))&^setOf(FaultQuota) | g.quotaFaults(c)
 	}
 	// In-flight writes take effect before users go on: after the cleanup they would be unrecoverable.
 	if len(g.inFlight) == 0 && g.run.users.canContinue() {
@@ -199,7 +201,7 @@ func (g *gateway) perform(c *call, fault Fault) error {
 	if err == nil && c.into != nil {
 		c.process.handedVersions[c.into] = c.into.GetResourceVersion()
 	}
-	if a := c.process.activity(c.who); a != nil && err != nil && isTemporary(err) {
+	if a := c.process.activity(c.who); a != nil && err != nil && (isTemporary(err) || len(g.refusals) > 0) {
 		a.refused = true
 	}
 	return err
@@ -220,6 +222,9 @@ func cost(act string) int {
 func (g *gateway) answer(c *call, fault Fault) error {
 	r := g.run
 	if err := r.authorize(c); err != nil {
+		return err
+	}
+	if err := g.refused(c); err != nil {
 		return err
 	}
 	target := c.obj
@@ -255,6 +260,8 @@ func (g *gateway) answer(c *call, fault Fault) error {
 		return apierrs.NewTooManyRequests("the server has received too many requests and has asked us to try again later", 1)
 	case FaultServerError:
 		return apierrs.NewInternalError(fmt.Errorf("injected"))
+	case FaultQuota, FaultForbidden:
+		return g.refuse(c, fault)
 	case FaultMeanwhile:
 		r.users.meanwhile()
 	case "":

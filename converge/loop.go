@@ -63,6 +63,9 @@ func (r *run) actDue() bool {
 // time.
 func (r *run) advanceTime(until time.Time) bool {
 	settling, busy := until.IsZero(), r.processes.busy()
+	if !busy && r.gateway.permitAgain() {
+		return true
+	}
 	if settling && !busy && (r.watches.releaseIdle() || r.actors.actDeferred() || r.gateway.land(r.processes)) {
 		return true
 	}

@@ -274,7 +274,7 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 		e.result, e.mark, e.weight, e.turn = string(fault), faultMark, crucial, dying
 	case FaultTimeoutApplied:
 		e.result, e.mark, e.weight = "timeout, APPLIED", faultMark, crucial
-	case FaultTimeoutLost, FaultTooManyRequests, FaultServerError:
+	case FaultTimeoutLost, FaultTooManyRequests, FaultServerError, FaultQuota, FaultForbidden:
 		e.mark, e.weight = faultMark, crucial
 	}
 	t.add(e)

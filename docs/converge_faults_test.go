@@ -165,6 +165,48 @@ var requestLessons = map[converge.Fault]lesson{
 			// endregion
 		}),
 	},
+	converge.FaultQuota: {
+		oracle: converge.OracleEndState,
+		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region quota-wrong
+			// Wrong: the quota may have room later, and nothing triggers another attempt then.
+			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
+			if apierrs.IsForbidden(err) {
+				return reconcile.TerminalError(err)
+			}
+			return err
+			// endregion
+		}),
+		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region quota-right
+			// Right: the queue retries with back-off.
+			return client.IgnoreAlreadyExists(r.Create(ctx, child))
+			// endregion
+		}),
+	},
+	converge.FaultForbidden: {
+		oracle: converge.OracleEndState,
+		wrong: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region forbidden-wrong
+			// Wrong: a status 403 has other reasons, too.
+			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
+			if apierrs.IsForbidden(err) {
+				return nil // the namespace is being deleted
+			}
+			return err
+			// endregion
+		}),
+		right: copying(func(ctx context.Context, r *parent, _ *corev1.Secret, child *corev1.ConfigMap) error {
+			// region forbidden-right
+			// Right: the cause distinguishes them.
+			err := client.IgnoreAlreadyExists(r.Create(ctx, child))
+			if apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+				return nil // the namespace is being deleted
+			}
+			return err
+			// endregion
+		}),
+	},
 	converge.FaultHandOver: {
 		oracle: converge.OracleDuplicates,
 		wrong: replacing(func(ctx context.Context, r *parent, found *corev1.ConfigMap) error {
