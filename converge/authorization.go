@@ -9,9 +9,10 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
 )
 
 // serviceAccount is the user of a process, as kubebuilder names it.
@@ -19,19 +20,19 @@ const serviceAccount = "system:serviceaccount:system:controller-manager"
 
 // authorizations counts what the roles of a program allowed and refused, in all runs.
 type authorizations struct {
-	used, missing map[permission]bool
+	used, missing map[memapi.Access]bool
 }
 
-func (a *authorizations) use(p permission) {
-	if p.name, p.namespace = "", ""; a.used == nil {
-		a.used = map[permission]bool{}
+func (a *authorizations) use(p memapi.Access) {
+	if p.Name, p.Namespace = "", ""; a.used == nil {
+		a.used = map[memapi.Access]bool{}
 	}
 	a.used[p] = true
 }
 
-func (a *authorizations) lack(p permission) {
-	if p.name, p.namespace = "", ""; a.missing == nil {
-		a.missing = map[permission]bool{}
+func (a *authorizations) lack(p memapi.Access) {
+	if p.Name, p.Namespace = "", ""; a.missing == nil {
+		a.missing = map[memapi.Access]bool{}
 	}
 	a.missing[p] = true
 }
@@ -51,7 +52,7 @@ func (r *run) authorize(c *call) error {
 
 // permit returns an error if the roles of the program of a process do not allow something. In the run that finds out
 // what is missing, it only records that.
-func (r *run) permit(process *process, p permission) error {
+func (r *run) permit(process *process, p memapi.Access) error {
 	program := process.program
 	for i := range program.roles {
 		if program.roles[i].allows(p) {
@@ -60,14 +61,14 @@ func (r *run) permit(process *process, p permission) error {
 		}
 	}
 	program.authorized.lack(p)
-	err := forbidden(p)
+	err := memapi.Forbidden(serviceAccount, p)
 	if r.plan.probesRoles {
 		return nil
 	}
 	r.violate(Violation{
-		Oracle: OracleErrors, Cause: CauseForbidden, About: nameOf(client.ObjectKey{Namespace: p.namespace, Name: p.name}),
+		Oracle: OracleErrors, Cause: CauseForbidden, About: nameOf(client.ObjectKey{Namespace: p.Namespace, Name: p.Name}),
 		Message: "a request is not allowed by the roles: " + err.Error(),
-		Details: []string{rbacMarker(p.group, p.full(), []string{p.verb})},
+		Details: []string{rbacMarker(p.Group, p.FullResource(), []string{p.Verb})},
 	})
 	return err
 }
@@ -83,7 +84,7 @@ func (r *run) watchAllowed(process *process, gvk schema.GroupVersionKind) {
 		for i := range process.program.roles {
 			role := &process.program.roles[i]
 			inNamespace := p
-			if inNamespace.namespace = cmp.Or(role.namespace, "default"); ok && kind.Namespaced && role.allows(inNamespace) {
+			if inNamespace.Namespace = cmp.Or(role.namespace, "default"); ok && kind.Namespaced && role.allows(inNamespace) {
 				p = inNamespace
 				break
 			}
@@ -98,15 +99,15 @@ func (r *run) watchPermitted(process *process, gvk schema.GroupVersionKind, opts
 		return nil
 	}
 	p := r.permissionFor("watch", gvk)
-	p.namespace = (&client.ListOptions{}).ApplyOptions(opts).Namespace
+	p.Namespace = (&client.ListOptions{}).ApplyOptions(opts).Namespace
 	return r.permit(process, p)
 }
 
 // permissionFor returns the permission for all objects of a kind.
-func (r *run) permissionFor(verb string, gvk schema.GroupVersionKind) permission {
-	p := permission{verb: verb, group: gvk.Group}
+func (r *run) permissionFor(verb string, gvk schema.GroupVersionKind) memapi.Access {
+	p := memapi.Access{Verb: verb, Group: gvk.Group}
 	if kind, ok := r.plan.registry.For(gvk); ok {
-		p.resource = kind.Plural
+		p.Resource = kind.Plural
 	}
 	return p
 }
@@ -118,43 +119,30 @@ var verbs = map[string]string{
 }
 
 // permissionsOf returns the permissions that a call requires. An apply that creates an object requires two.
-func (r *run) permissionsOf(c *call) []permission {
+func (r *run) permissionsOf(c *call) []memapi.Access {
 	p := r.permissionFor(verbs[c.act], c.gvk)
-	if p.verb == "" || p.resource == "" {
+	if p.Verb == "" || p.Resource == "" {
 		return nil
 	}
-	_, p.subresource, _ = strings.Cut(c.kind, "/")
+	_, p.Subresource, _ = strings.Cut(c.kind, "/")
 	if kind, _ := r.plan.registry.For(c.gvk); kind.Namespaced {
-		p.namespace = c.key.Namespace
+		p.Namespace = c.key.Namespace
 	}
-	switch p.verb {
+	switch p.Verb {
 	case "create":
-		if p.subresource != "" {
-			p.name = c.key.Name
+		if p.Subresource != "" {
+			p.Name = c.key.Name
 		}
 	case "list", "deletecollection":
 	default:
-		p.name = c.key.Name
+		p.Name = c.key.Name
 	}
 	if c.act == "apply" && r.world.server.Get(c.gvk, c.key) == nil {
 		created := p
-		created.verb, created.name = "create", ""
-		return []permission{p, created}
+		created.Verb, created.Name = "create", ""
+		return []memapi.Access{p, created}
 	}
-	return []permission{p}
-}
-
-// forbidden is the error of an API server without a permission.
-// (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go)
-func forbidden(p permission) error {
-	where := "at the cluster scope"
-	if p.namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", p.namespace)
-	}
-	return apierrs.NewForbidden(schema.GroupResource{Group: p.group, Resource: p.resource}, p.name, fmt.Errorf(
-		"User %q cannot %s resource %q in API group %q %s", //nolint:staticcheck // the message of a server
-		serviceAccount, p.verb, p.full(), p.group, where,
-	))
+	return []memapi.Access{p}
 }
 
 // reportMissingRules replaces the violations of the run that finds out which rules are missing, if there are any.
@@ -178,8 +166,8 @@ func (r *run) reportMissingRules() {
 func (a *authorizations) missingRules() []string {
 	byResource := map[[2]string][]string{}
 	for p := range a.missing {
-		at := [2]string{p.group, p.full()}
-		byResource[at] = append(byResource[at], p.verb)
+		at := [2]string{p.Group, p.FullResource()}
+		byResource[at] = append(byResource[at], p.Verb)
 	}
 	var lines []string
 	for at, verbs := range byResource {
@@ -215,7 +203,7 @@ func (r *accessRole) unused(a *authorizations) []string {
 				}
 				name, subresource, _ := strings.Cut(resource, "/")
 				left := slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
-					return a.uses(permission{verb: verb, group: group, resource: name, subresource: subresource})
+					return a.uses(memapi.Access{Verb: verb, Group: group, Resource: name, Subresource: subresource})
 				})
 				if len(left) == 0 {
 					continue
@@ -235,9 +223,9 @@ func (r *accessRole) unused(a *authorizations) []string {
 }
 
 // uses reports whether a part of a rule, which may have wildcards, was used.
-func (a *authorizations) uses(part permission) bool {
+func (a *authorizations) uses(part memapi.Access) bool {
 	single := rbacv1.PolicyRule{
-		Verbs: []string{part.verb}, APIGroups: []string{part.group}, Resources: []string{part.full()},
+		Verbs: []string{part.Verb}, APIGroups: []string{part.Group}, Resources: []string{part.FullResource()},
 	}
 	for p := range a.used {
 		if permits(single, p) {

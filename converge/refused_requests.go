@@ -3,12 +3,13 @@
 package converge
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
 )
 
 // refusedRequests are requests that the API server refuses with status 403 until the controller is idle: quotas that are
@@ -19,7 +20,8 @@ type refusedRequests []refusal
 type refusal struct {
 	fault   Fault
 	program *program
-	permission
+	memapi.Access
+
 	// used is the number of objects when a quota was exceeded.
 	used int
 }
@@ -45,13 +47,13 @@ func (g *gateway) refuse(c *call, fault Fault) error {
 	if len(needed) == 0 {
 		return nil
 	}
-	one := refusal{fault: fault, program: c.process.program, permission: needed[len(needed)-1]} // of an apply, to create
+	one := refusal{fault: fault, program: c.process.program, Access: needed[len(needed)-1]} // of an apply, to create
 	for _, obj := range g.run.world.server.List(c.gvk) {
-		if obj.GetNamespace() == one.namespace {
+		if obj.GetNamespace() == one.Namespace {
 			one.used++
 		}
 	}
-	one.name = ""
+	one.Name = ""
 	g.refusals = append(g.refusals, one)
 	return g.refused(c)
 }
@@ -63,34 +65,21 @@ func (g *gateway) refused(c *call) error {
 	}
 	for _, needed := range g.run.permissionsOf(c) {
 		like := needed
-		like.name = ""
+		like.Name = ""
 		for _, r := range g.refusals {
-			if r.program != c.process.program || r.permission != like {
+			if r.program != c.process.program || r.Access != like {
 				continue
 			}
 			if r.fault == FaultQuota {
-				return exceededQuota(r, c)
+				return memapi.ExceededQuota(
+					quotaName, schema.GroupResource{Group: r.Group, Resource: r.Resource}, cmp.Or(c.obj.GetName(), c.obj.GetGenerateName()),
+					r.used,
+				)
 			}
-			return forbidden(needed)
+			return memapi.Forbidden(serviceAccount, needed)
 		}
 	}
 	return nil
-}
-
-// exceededQuota is the error of the admission plugin for quotas of numbers of objects.
-// (k8s.io/apiserver, pkg/admission/plugin/resourcequota/controller.go)
-func exceededQuota(r refusal, c *call) error {
-	counted := "count/" + r.resource
-	if r.group != "" {
-		counted += "." + r.group
-	}
-	name := c.obj.GetName()
-	if name == "" {
-		name = c.obj.GetGenerateName()
-	}
-	return apierrs.NewForbidden(schema.GroupResource{Group: r.group, Resource: r.resource}, name, fmt.Errorf(
-		"exceeded quota: %s, requested: %s=1, used: %[2]s=%[3]d, limited: %[2]s=%[3]d", quotaName, counted, r.used,
-	))
 }
 
 // permitAgain ends all refusals, and reports whether there were any.
@@ -99,9 +88,9 @@ func (g *gateway) permitAgain() bool {
 		return false
 	}
 	for _, r := range g.refusals {
-		text := "allows to " + r.verb + " " + r.full() + " again"
+		text := "allows to " + r.Verb + " " + r.FullResource() + " again"
 		if r.fault == FaultQuota {
-			text = "has quota for " + r.full() + " again"
+			text = "has quota for " + r.FullResource() + " again"
 		}
 		g.run.trace.note("api server", text)
 	}

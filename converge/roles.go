@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -116,23 +117,9 @@ func (c *scenarioCheck) roles(prefix string, objects []client.Object) {
 	}
 }
 
-// permission is what a request requires.
-type permission struct {
-	verb, group, resource, subresource string
-	namespace, name                    string
-}
-
-// full returns the resource with its subresource, as rules name it.
-func (p permission) full() string {
-	if p.subresource == "" {
-		return p.resource
-	}
-	return p.resource + "/" + p.subresource
-}
-
 // allows reports whether a role has a rule for a permission.
-func (r *accessRole) allows(p permission) bool {
-	if r.namespace != "" && p.namespace != r.namespace || r.kind == "Role" && p.namespace == "" {
+func (r *accessRole) allows(p memapi.Access) bool {
+	if r.namespace != "" && p.Namespace != r.namespace || r.kind == "Role" && p.Namespace == "" {
 		return false
 	}
 	return slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool { return permits(rule, p) })
@@ -140,14 +127,14 @@ func (r *accessRole) allows(p permission) bool {
 
 // permits reports whether a rule is one for a permission.
 // (k8s.io/component-helpers, auth/rbac/validation)
-func permits(rule rbacv1.PolicyRule, p permission) bool {
-	if !oneOf(rule.Verbs, p.verb) || !oneOf(rule.APIGroups, p.group) {
+func permits(rule rbacv1.PolicyRule, p memapi.Access) bool {
+	if !oneOf(rule.Verbs, p.Verb) || !oneOf(rule.APIGroups, p.Group) {
 		return false
 	}
-	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, p.name) {
+	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, p.Name) {
 		return false
 	}
-	return oneOf(rule.Resources, p.full()) || p.subresource != "" && slices.Contains(rule.Resources, "*/"+p.subresource)
+	return oneOf(rule.Resources, p.FullResource()) || p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)
 }
 
 // rbacMarker is the marker of kubebuilder for permissions of a resource, which differ in their verbs.

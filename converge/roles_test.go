@@ -13,6 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
 )
 
 func clusterRole(rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -112,44 +114,44 @@ func TestPermits(t *testing.T) {
 	apps := []string{"apps"}
 	for name, c := range map[string]struct {
 		rule rbacv1.PolicyRule
-		p    permission
+		p    memapi.Access
 		want bool
 	}{
 		"exact": {
 			rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: apps, Resources: []string{"deployments"}},
-			permission{verb: "get", group: "apps", resource: "deployments"}, true,
+			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments"}, true,
 		},
 		"another group": {
 			rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"deployments"}},
-			permission{verb: "get", group: "apps", resource: "deployments"}, false,
+			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments"}, false,
 		},
 		"a resource is not its subresource": {
 			rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: apps, Resources: []string{"deployments"}},
-			permission{verb: "update", group: "apps", resource: "deployments", subresource: "status"}, false,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"}, false,
 		},
 		"all resources and their subresources": {
 			rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
-			permission{verb: "update", group: "apps", resource: "deployments", subresource: "status"}, true,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"}, true,
 		},
 		"a subresource of all resources": {
 			rbacv1.PolicyRule{Verbs: []string{"update"}, APIGroups: apps, Resources: []string{"*/scale"}},
-			permission{verb: "update", group: "apps", resource: "deployments", subresource: "scale"}, true,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale"}, true,
 		},
 		"another subresource of all resources": {
 			rbacv1.PolicyRule{Verbs: []string{"update"}, APIGroups: apps, Resources: []string{"*/scale"}},
-			permission{verb: "update", group: "apps", resource: "deployments", subresource: "status"}, false,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"}, false,
 		},
 		"a name": {
 			rbacv1.PolicyRule{
 				Verbs: []string{"get"}, APIGroups: apps, Resources: []string{"deployments"}, ResourceNames: []string{"a"},
 			},
-			permission{verb: "get", group: "apps", resource: "deployments", name: "a"}, true,
+			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments", Name: "a"}, true,
 		},
 		"no name, as for a create": {
 			rbacv1.PolicyRule{
 				Verbs: []string{"create"}, APIGroups: apps, Resources: []string{"deployments"}, ResourceNames: []string{"a"},
 			},
-			permission{verb: "create", group: "apps", resource: "deployments"}, false,
+			memapi.Access{Verb: "create", Group: "apps", Resource: "deployments"}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
