@@ -36,7 +36,8 @@ type Space struct {
 	Generate func(random *rand.Rand) client.Object
 	// Values are further values of properties, as JSON has them, for those whose meaning the schema does not show.
 	Values map[string][]any
-	// Skip are properties that users do not change. The value is the reason, which is required and printed.
+	// Skip are properties that users do not change. The value is the reason, which is required and printed. Labels and
+	// annotations are "metadata.labels" and "metadata.annotations".
 	Skip map[string]string
 	// Ignored are properties that need not have an effect on the state. The value is the reason, which is required and
 	// printed.
@@ -85,13 +86,15 @@ func DefaultStatesOptions() StatesOptions {
 
 // States proves that the state depends on the spec alone, and not on the way to it. It takes the first object of the
 // kind For from the steps or from Given, without the steps after it, and changes its spec: each property on its own and
-// back, pairs of properties, random sequences, deletion and recreation, also with single faults. It fails the test if
+// back, pairs of properties, random sequences, deletion and recreation, also with single faults. It adds a label and an
+// annotation to the object, and removes them. It fails the test if
 //   - a state is not that of a new object with the same spec,
 //   - no value of a property changes the state, or
 //   - an oracle fails that [Run] checks too, except that Scenario.Desired is not called.
 //
 // While a reconcile fails, or the status says that the spec is refused, objects may also remain as they were. The way
-// back must work. A refused change that was made in part is an advice in the certificate.
+// back must work. A refused change that was made in part is an advice in the certificate, and so are labels and
+// annotations of the object that have an effect.
 //
 // The failure has the fewest and smallest changes that lead to it.
 func States(t *testing.T, s Scenario) {
@@ -199,7 +202,8 @@ type StatesCertificate struct {
 	Faults, FaultsLeft, FaultProperties int
 	// Runs is the number of runs without faults.
 	Runs int
-	// Advice lists what may be intended or not, for example refused changes that were made in part.
+	// Advice lists what may be intended or not: refused changes that were made in part, and labels and annotations of the
+	// object that have an effect.
 	Advice []string
 	// LeftOut lists what was not checked or not tried, with the reasons.
 	LeftOut []string

@@ -63,6 +63,11 @@ func (s *specSpace) specOfObject(obj client.Object) spec {
 			changes = append(changes, specs.Change{Path: specs.Path{field}, Value: specs.Value{Unset: true}})
 		}
 	}
+	for _, path := range sortedKeys(foreignValues(obj)) {
+		changes = append(changes, specs.Change{
+			Path: specs.ParsePath(path), Value: specs.Value{Content: foreignValues(obj)[path]},
+		})
+	}
 	return spec{changes: changes}
 }
 
@@ -213,19 +218,30 @@ func (h HistoryDependent) isFor(name string) bool {
 	return h.Object == nil || strings.HasPrefix(name, kindName(h.Object)+" ")
 }
 
-// affects reports whether two specs lead to different states, apart from the spec itself.
-func (x *statesSearch) affects(one, other *newObject) bool {
+// effectsOf returns how the states of two specs differ, apart from the spec itself.
+func (x *statesSearch) effectsOf(one, other *newObject) []difference {
 	for {
-		found := one.plan.differences(one.created, other.created, one.masked)
-		affected := slices.ContainsFunc(found, func(d difference) bool {
-			return d.name != x.primaryName() || slices.ContainsFunc(d.lines, func(line string) bool {
-				field := strings.TrimPrefix(line, d.name+": ")
-				return strings.HasPrefix(field, "status") || strings.HasPrefix(field, "metadata")
-			})
-		})
-		if !affected || one.repeated {
-			return affected
+		var effects []difference
+		for _, d := range one.plan.differences(one.created, other.created, one.masked) {
+			if d.name == x.primaryName() {
+				d.lines = slices.DeleteFunc(slices.Clone(d.lines), func(line string) bool {
+					field := strings.TrimPrefix(line, d.name+": ")
+					return !strings.HasPrefix(field, "status") && !strings.HasPrefix(field, "metadata") ||
+						slices.ContainsFunc(foreignFields, func(name string) bool {
+							return strings.HasPrefix(field, foreignPath(name).String())
+						})
+				})
+			}
+			if len(d.lines) > 0 {
+				effects = append(effects, d)
+			}
+		}
+		if len(effects) == 0 || one.repeated {
+			return effects
 		}
 		one.plan.repeat(x.t, &one.baseline) // the difference may be one of each run
 	}
 }
+
+// affects reports whether two specs lead to different states, apart from the spec itself.
+func (x *statesSearch) affects(one, other *newObject) bool { return len(x.effectsOf(one, other)) > 0 }

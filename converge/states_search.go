@@ -29,6 +29,8 @@ type statesSearch struct {
 	affecting map[string]bool
 	// accepted are the values of properties that the API server accepts.
 	accepted []acceptedProperty
+	// foreign are a label and an annotation that users add.
+	foreign acceptedProperty
 	// firstReady is set if the first object becomes Ready, and harmless is what its status has then that would be a
 	// refusal otherwise.
 	firstReady bool
@@ -73,7 +75,7 @@ func (x *statesSearch) search() *StatesReport {
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learn()
 	for _, phase := range []func() *StatesFailure{
-		x.start, x.single, x.generated, x.pairs, x.effects, x.faults, x.random,
+		x.start, x.single, x.metadata, x.generated, x.pairs, x.effects, x.faults, x.random,
 	} {
 		if report.Failure = phase(); report.Failure != nil {
 			break
@@ -301,8 +303,9 @@ func (x *statesSearch) random() *StatesFailure {
 func (x *statesSearch) randomWalk(random *rand.Rand) walk {
 	w := walk{{}}
 	now := spec{}
+	all := x.withMetadata()
 	for range 4 + random.IntN(5) {
-		p := x.accepted[random.IntN(len(x.accepted))]
+		p := all[random.IntN(len(all))]
 		values := slices.Concat(p.specs, p.specs, p.doubtful)
 		switch choice := random.IntN(10); {
 		case choice == 0 && !w[len(w)-1].deleted:

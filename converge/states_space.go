@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +59,11 @@ func newSpecSpace(p *plan) (*specSpace, error) {
 		return nil, err
 	}
 	delete(content, "status")
+	for _, field := range foreignFields { // keys can be added to them
+		if metadata, ok := content["metadata"].(map[string]any); ok && metadata[field] == nil {
+			metadata[field] = map[string]any{}
+		}
+	}
 	space.content = content
 	if stored := space.admit(walk{{}})[0]; stored.rejected != nil {
 		return nil, fmt.Errorf("the API server rejects %s: %w", describe(space.base), stored.rejected)
@@ -119,7 +125,11 @@ func (s *specSpace) declare(properties []specs.Property) error {
 	declared := s.plan.Space
 	var problems []error
 	matches := func(field, path string) {
-		if !slices.ContainsFunc(properties, func(p specs.Property) bool { return within(p.Path.String(), path) }) {
+		metadata := field == "Skip" && slices.ContainsFunc(foreignFields, func(field string) bool {
+			return within(foreignPath(field).String(), path)
+		})
+		if !metadata &&
+			!slices.ContainsFunc(properties, func(p specs.Property) bool { return within(p.Path.String(), path) }) {
 			problems = append(problems, fmt.Errorf("unknown property %q in Space.%s", path, field))
 		}
 	}
@@ -161,10 +171,13 @@ func (s *specSpace) declare(properties []specs.Property) error {
 		}
 		s.leftOut = append(s.leftOut, fmt.Sprintf("%s may depend on earlier specs: %s", field.name(), field.Reason))
 	}
-	s.properties = slices.DeleteFunc(properties, func(p specs.Property) bool {
-		return slices.ContainsFunc(sortedKeys(declared.Skip), func(path string) bool { return within(p.Path.String(), path) })
-	})
+	s.properties = slices.DeleteFunc(properties, func(p specs.Property) bool { return s.skips(p.Path.String()) })
 	return errors.Join(problems...)
+}
+
+// skips reports whether a property is not changed.
+func (s *specSpace) skips(property string) bool {
+	return slices.ContainsFunc(sortedKeys(s.plan.Space.Skip), func(path string) bool { return within(property, path) })
 }
 
 func (h HistoryDependent) name() string {
@@ -291,7 +304,10 @@ func (s *specSpace) write(ctx context.Context, c client.Client, spec spec) error
 	if err != nil {
 		return err
 	}
-	return Apply(obj).do(ctx, c)
+	if err = replace(ctx, c, obj, foreignKey); apierrs.IsNotFound(err) {
+		return c.Create(ctx, obj)
+	}
+	return err
 }
 
 // specKey encodes what users want.
@@ -302,6 +318,9 @@ func specKey(obj client.Object) string {
 	}
 	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(content, field)
+	}
+	for path, value := range foreignValues(obj) {
+		content[path] = value
 	}
 	return specs.Value{Content: content}.String()
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestStatesOfCorrectReconciler(t *testing.T) {
@@ -92,6 +94,41 @@ func TestStatesDeclared(t *testing.T) {
 				t.Errorf("want %q, got %s", test.oracle, f)
 			case f == nil && !strings.Contains(report.Certificate.String(), "spec.color need not have an effect: paint"):
 				t.Errorf("the reason is not in the certificate: %s", report.Certificate)
+			}
+		})
+	}
+}
+
+// Labels of the object are passed on to the ConfigMap. This is an advice, unless the labels are skipped, or one remains.
+func TestStatesOfMetadata(t *testing.T) {
+	for name, test := range map[string]struct {
+		merged, skipped bool
+		oracle          Oracle
+	}{
+		"passed on": {}, "skipped": {skipped: true}, "merged": {merged: true, oracle: OraclePath},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := titleScenario(titler{})
+			s.New = func(e Env) reconcile.Reconciler {
+				return &pager{e.Client, func(config *corev1.ConfigMap, page *Page) error {
+					if !test.merged {
+						config.Labels = nil
+					}
+					for key, value := range page.Labels {
+						metav1.SetMetaDataLabel(&config.ObjectMeta, key, value)
+					}
+					return fillPage(config, page)
+				}}
+			}
+			if test.skipped {
+				s.Space.Skip["metadata.labels"] = "users set labels only once"
+			}
+			report := checkStates(t, s)
+			if f := report.Failure; (f != nil) != test.merged || f != nil && f.Violation.Oracle != test.oracle {
+				t.Fatalf("want %q, got %s", test.oracle, f)
+			}
+			if got := len(report.Certificate.Advice) > 0; got == (test.skipped || test.merged) {
+				t.Errorf("got advice %q", report.Certificate.Advice)
 			}
 		})
 	}

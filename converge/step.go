@@ -85,7 +85,7 @@ func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 // annotations are added. It does not use server-side apply.
 func Apply(obj client.Object) Step {
 	return Step{name: "apply " + describe(obj), applies: obj, do: func(ctx context.Context, c client.Client) error {
-		err := replace(ctx, c, obj)
+		err := replace(ctx, c, obj, "")
 		if apierrs.IsNotFound(err) {
 			return c.Create(ctx, obj.DeepCopyObject().(client.Object))
 		}
@@ -99,7 +99,7 @@ func Update(obj client.Object) Step {
 		name: "update " + describe(
 			obj,
 		),
-		do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj) },
+		do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj, "") },
 	}
 }
 
@@ -131,8 +131,9 @@ func Lifecycle[T client.Object](obj T, changes ...func(T)) []Step {
 	return append(steps, Delete(obj), Settle())
 }
 
-// replace replaces the content of an object.
-func replace(ctx context.Context, c client.Client, obj client.Object) error {
+// replace replaces the content of an object. It adds labels and annotations, and removes one with a key, if that is not
+// empty, unless the object has it.
+func replace(ctx context.Context, c client.Client, obj client.Object, key string) error {
 	current := obj.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
 		return err
@@ -156,8 +157,8 @@ func replace(ctx context.Context, c client.Client, obj client.Object) error {
 		}
 	}
 	merged := &unstructured.Unstructured{Object: content}
-	merged.SetLabels(added(current.GetLabels(), obj.GetLabels()))
-	merged.SetAnnotations(added(current.GetAnnotations(), obj.GetAnnotations()))
+	merged.SetLabels(added(withoutKey(current.GetLabels(), key), obj.GetLabels()))
+	merged.SetAnnotations(added(withoutKey(current.GetAnnotations(), key), obj.GetAnnotations()))
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		merged.SetGroupVersionKind(u.GroupVersionKind())
 		return c.Update(ctx, merged)

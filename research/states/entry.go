@@ -34,7 +34,9 @@ type Entry struct {
 }
 
 // All returns all entries.
-func All() []Entry { return slices.Concat(removals, updates, errorStates, outages, rollbacks) }
+func All() []Entry {
+	return slices.Concat(removals, updates, errorStates, outages, rollbacks, metadata)
+}
 
 // Scenario returns the scenario of an entry, with or without the bug.
 func (e *Entry) Scenario(buggy bool) converge.Scenario {
