@@ -87,7 +87,8 @@
 //   - states.go has [States] and its report
 //   - states_space.go has the specs of an object, which come from package internal/specs, and what the API server
 //     accepts
-//   - states_walk.go has the sequences of writes, which states_search.go, states_metadata.go and states_faults.go choose
+//   - states_walk.go has the sequences of writes, which states_search.go, states_metadata.go and states_faults.go
+//     choose
 //   - states_compare.go compares a state with that of a new object, and states_refused.go finds out whether the
 //     controller refuses a spec
 //   - states_shrink.go simplifies a failure
