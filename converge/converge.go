@@ -3,12 +3,8 @@
 package converge
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -191,11 +187,7 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 	t.Helper()
 	saved := ""
 	if len(f.schedule) > 0 {
-		if file, err := save(t, f); err != nil {
-			saved = fmt.Sprintf("cannot save the schedule: %v\n", err)
-		} else {
-			saved = "saved in " + file + "\n"
-		}
+		saved = saveLine(t, f)
 	}
 	t.Errorf("%s%s%sreplay: %s", f, saved, page(t, f), f.command())
 }
@@ -207,20 +199,6 @@ func (f *Failure) command() string {
 	)
 }
 
-// directory returns the directory of the saved schedules of a test.
-func directory(t *testing.T) string {
-	return filepath.Join("testdata", "converge", filepath.FromSlash(t.Name()))
-}
-
-func save(t *testing.T, f *Failure) (string, error) {
-	sum := sha256.Sum256([]byte(f.Replay))
-	file := filepath.Join(directory(t), hex.EncodeToString(sum[:6])+".sched")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return "", err
-	}
-	return file, os.WriteFile(file, []byte("# "+firstLine(f.Violation.String())+"\n"+f.Replay+"\n"), 0o644)
-}
-
 func firstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
@@ -228,18 +206,8 @@ func firstLine(s string) string {
 
 // replaySaved tries the schedules that have failed before.
 func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
-	// Not filepath.Glob, because names of tests may contain its metacharacters.
-	entries, err := os.ReadDir(directory(t))
-	if err != nil {
-		return nil
-	}
-	var files []string
-	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) == ".sched" {
-			files = append(files, filepath.Join(directory(t), entry.Name()))
-		}
-	}
-	if len(files) == 0 {
+	runs := savedRuns(t, savedSchedule)
+	if len(runs) == 0 {
 		return nil
 	}
 	calledby.Controller()
@@ -248,32 +216,23 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 			p.seed = seed
 		}
 	}(p.seed)
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, saved := range runs {
+		if !p.isOwn(saved.replay) {
+			continue
 		}
-		for line := range strings.Lines(string(content)) {
-			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-				continue
+		s, seed, err := p.decode(saved.replay)
+		if err != nil {
+			t.Fatalf("%s: %v", saved.file, err)
+		}
+		if p.reference == nil || p.seed != seed {
+			p.seed = seed
+			if _, ok := p.refer(t); !ok {
+				t.Logf("%s: the run without faults fails with this seed", saved.file)
+				return nil // the search reports it, if it fails with each seed
 			}
-			if !p.isOwn(line) {
-				continue
-			}
-			s, seed, err := p.decode(line)
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if p.reference == nil || p.seed != seed {
-				p.seed = seed
-				if _, ok := p.refer(t); !ok {
-					t.Logf("%s: the run without faults fails with this seed", file)
-					return nil // the search reports it, if it fails with each seed
-				}
-			}
-			if failure := p.failure(t, file, s); failure != nil {
-				return failure
-			}
+		}
+		if failure := p.failure(t, saved.file, s); failure != nil {
+			return failure
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@
 //   - plan.go and webhook.go validate it
 //
 // The search:
-//   - converge.go has Run, the flags and the saved schedules
+//   - converge.go has Run and the flags, and saved.go the saved failures
 //   - explore.go chooses schedules, and candidates.go lists and samples faults
 //   - tune.go adapts the Go runtime to a search
 //   - execute.go executes a schedule, and reference.go has the runs without faults

@@ -25,6 +25,7 @@ func (f *Failure) HTML() ([]byte, error) {
 		Test:      f.test,
 		Violation: f.Violation,
 		Means:     oracleMeanings[f.Violation.Oracle],
+		Walk:      f.walk,
 		Faults:    f.shownFaults(),
 		Hint:      f.Hint,
 		Command:   f.command(),
@@ -51,6 +52,7 @@ type pageOf struct {
 	Test      string
 	Violation Violation
 	Means     string
+	Walk      []string
 	Faults    []shownFault
 	Hint      string
 	Command   string
@@ -178,6 +180,9 @@ func (r row) Position() string {
 // triedText describes what was tried before the failure was found.
 func (f *Failure) triedText() string {
 	c := f.tried
+	if len(f.walk) > 0 && c == nil {
+		return "These changes lead to the failure without any fault. They are the fewest and smallest ones."
+	}
 	if c == nil {
 		return "This schedule was saved or given. No other schedule was tried before."
 	}

@@ -49,5 +49,6 @@ var oracleMeanings = map[Oracle]string{
 	OracleErrors:        "A reconciler must not panic, and must retry after a temporary error.",
 	OracleSharedObjects: "Objects of the cache must not be modified.",
 	OracleLeaks:         "Goroutines must end with the process.",
+	OraclePath:          "The state must be that of a new object with the same spec, whatever the spec was before.",
 	OracleAdvice:        "This request did no harm here, but it is dangerous.",
 }

@@ -28,6 +28,8 @@ type Failure struct {
 	Shrinks int
 
 	schedule schedule
+	// walk describes the changes by users, if the failure is one of States.
+	walk     []string
 	entries  []entry
 	arrivals []arrival
 	hits     map[point]int

@@ -74,3 +74,44 @@ func TestFailuresAreShort(t *testing.T) {
 		t.Errorf("only %d failures were shrunk", tried)
 	}
 }
+
+// TestFailuresOfStatesAreSaved saves a sequence of changes, without and with a fault, and runs it again. Its page shows
+// the changes.
+func TestFailuresOfStatesAreSaved(t *testing.T) {
+	t.Chdir(t.TempDir())
+	search := func(s Scenario) *statesSearch {
+		x, err := newStates(t, s, DefaultStatesOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	found := checkStates(t, titleScenario(titler{stale: true})).Failure
+	if found == nil {
+		t.Fatal("no failure")
+	}
+	if line := saveLine(t, found.failure); !strings.HasPrefix(line, "saved in ") {
+		t.Fatal(line)
+	}
+	saved := savedRuns(t, savedWalk)
+	if len(saved) != 1 || saved[0].replay != found.Replay || len(savedRuns(t, savedSchedule)) > 0 {
+		t.Fatalf("got %v, want %s", saved, found.Replay)
+	}
+	again, err := search(titleScenario(titler{stale: true})).rerun(saved[0].replay)
+	if err != nil || again.String() != found.String() {
+		t.Errorf("got %v, %v, want %s", again, err, found)
+	}
+	fixed, err := search(titleScenario(titler{})).rerun(saved[0].replay)
+	if err != nil || fixed.failed() {
+		t.Errorf("the fixed reconciler fails: %v, %v", fixed, err)
+	}
+	page, err := found.failure.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<h2>The changes</h2>", "<li>spec.title = ", "-converge.replay=&#39;w1:1:"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not have %s", want)
+		}
+	}
+}

@@ -96,20 +96,33 @@ func DefaultStatesOptions() StatesOptions {
 // back must work. A refused change that was made in part is an advice in the certificate, and so are labels and
 // annotations of the object that have an effect.
 //
-// The failure has the fewest and smallest changes that lead to it.
+// The failure has the fewest and smallest changes that lead to it. It is saved below testdata/converge, and the next
+// test run tries it first. With the flag -converge.html it is also written as a page.
 func States(t *testing.T, s Scenario) {
 	t.Helper()
-	x, err := newStates(t, s, DefaultStatesOptions())
-	if err != nil {
-		t.Fatal(err)
+	search := func() *statesSearch {
+		x, err := newStates(t, s, DefaultStatesOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
 	}
 	if *replayFlag != "" {
-		x.replay(*replayFlag)
+		search().replay(*replayFlag)
 		return
 	}
-	report := x.search()
+	for _, saved := range savedRuns(t, savedWalk) {
+		f, err := search().rerun(saved.replay)
+		if err != nil {
+			t.Logf("%s: %v", saved.file, err)
+		} else if f.failed() {
+			f.fail(t)
+			return
+		}
+	}
+	report := search().search()
 	if report.Failure != nil {
-		t.Errorf("%sreplay: %s", report.Failure, report.Failure.command())
+		report.Failure.fail(t)
 		return
 	}
 	t.Log(report.Certificate)
@@ -179,11 +192,16 @@ func (f *StatesFailure) String() string {
 	return b.String()
 }
 
-func (f *StatesFailure) command() string {
+func (f *StatesFailure) failed() bool { return f.Violation.Oracle != "" }
+
+// fail fails the test, and saves the failure, unless it is that of a property without an effect.
+func (f *StatesFailure) fail(t *testing.T) {
+	t.Helper()
 	if f.failure == nil {
-		return "go test"
+		t.Error(f)
+		return
 	}
-	return (&Failure{test: f.failure.test, Replay: f.Replay}).command()
+	t.Errorf("%s%s%sreplay: %s", f, saveLine(t, f.failure), page(t, f.failure), f.failure.command())
 }
 
 // StatesCertificate counts what was tried.

@@ -39,13 +39,19 @@ func (x *statesSearch) faults() *StatesFailure {
 // referenceRuns is about the number of runs without faults before those with faults.
 const referenceRuns = 10
 
-func (x *statesSearch) withFaults(w walk) *StatesFailure {
+// faultPlan returns the plan of a walk with faults.
+func (x *statesSearch) faultPlan(w walk) *plan {
 	plan, _ := x.walkPlan(w, x.admit(w))
 	plan.Masks = slices.Clone(plan.Masks)
 	for _, h := range plan.Space.HistoryDependent {
 		// An object that is recreated because of a fault has the state of a new one.
 		plan.Masks = append(plan.Masks, Mask{Object: h.Object, Field: h.Field})
 	}
+	return plan
+}
+
+func (x *statesSearch) withFaults(w walk) *StatesFailure {
+	plan := x.faultPlan(w)
 	report := plan.check(x.t, Options{Seed: x.options.Seed, SingleRequests: x.options.Requests / 10})
 	x.cert.Faults += report.Certificate.Singles
 	x.cert.FaultsLeft += report.Certificate.SinglesLeft
@@ -60,10 +66,8 @@ func (x *statesSearch) withFaults(w walk) *StatesFailure {
 
 // explain describes the failure of a walk.
 func (x *statesSearch) explain(w walk, f *Failure) *StatesFailure {
-	return &StatesFailure{
-		Violation: f.Violation, Walk: w.describe(), Faults: f.Faults,
-		Replay: w.encode(x.options.Seed, f.schedule), failure: f,
-	}
+	f.Replay, f.walk = w.encode(x.options.Seed, f.schedule), w.describe()
+	return &StatesFailure{Violation: f.Violation, Walk: f.walk, Faults: f.Faults, Replay: f.Replay, failure: f}
 }
 
 // effects fails if properties have no effect.

@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"fmt"
 	"slices"
 
 	"trueup.dev/internal/specs"
@@ -105,30 +106,36 @@ func (x *statesSearch) record(w walk, v Violation) *StatesFailure {
 // replay runs one walk, and prints its whole timeline.
 func (x *statesSearch) replay(encoded string) {
 	x.t.Helper()
-	w, seed, faults, err := decodeWalk(encoded)
+	f, err := x.rerun(encoded)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.plan.seed = seed
+	fmt.Print(f, f.failure.full()) // also without -v
+	if f.failed() {
+		x.t.Error(f.Violation)
+		if line := page(x.t, f.failure); line != "" {
+			x.t.Log(line)
+		}
+	}
+}
+
+// rerun runs one walk again. The result has no violation if it does not fail.
+func (x *statesSearch) rerun(encoded string) (*StatesFailure, error) {
+	w, seed, faults, err := decodeWalk(encoded)
+	if err != nil {
+		return nil, err
+	}
+	x.plan.seed, x.options.Seed = seed, seed
 	x.learn()
 	if len(faults) == 0 {
-		v, failed := x.check(w)
-		f := x.record(w, v)
-		x.t.Logf("%s%s", f, f.failure.full())
-		if failed {
-			x.t.Error(v)
-		}
-		return
+		v, _ := x.check(w)
+		return x.record(w, v), nil
 	}
-	plan, _ := x.walkPlan(w, x.admit(w))
+	plan := x.faultPlan(w)
 	if o, ok := plan.refer(x.t); !ok {
-		x.t.Errorf("without faults: %s", o.violations[0])
-		return
+		return nil, fmt.Errorf("without faults: %s", o.violations[0])
 	}
 	f := &Failure{schedule: faults}
 	plan.record(x.t, f)
-	x.t.Log(f.full())
-	if f.Violation.Oracle != "" {
-		x.t.Error(f.Violation)
-	}
+	return x.explain(w, f), nil
 }
