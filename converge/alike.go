@@ -22,7 +22,7 @@ type comparison struct{ a, b *snapshot }
 // equal: only the objects that it cannot tell to be equal are compared field by field.
 func alike(a, b *snapshot) bool {
 	c := comparison{a, b}
-	if !slices.Equal(a.kinds, b.kinds) || !maps.Equal(a.cloud, b.cloud) {
+	if !slices.Equal(a.kinds, b.kinds) || !maps.Equal(a.cloud, b.cloud) || a.outside.text != b.outside.text {
 		return false
 	}
 	for i, objects := range a.objects {

@@ -43,8 +43,8 @@
 // # How the code is organized
 //
 // The scenario:
-//   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, crds.go, roles.go and state.go have what users
-//     write
+//   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
+//     what users write
 //   - plan.go and webhook.go validate it
 //
 // The search:

@@ -38,8 +38,9 @@ type Env struct {
 // crashes before or after the effect, or the call fails with or without an effect. The name should describe the call,
 // for example "create bucket a".
 //
-// The result of a call is unknown, so that calls are not writes for [OracleIdempotence] and [OracleDeletion]; those of
-// a [Cloud] are. The effect must not wait for anything. A panic of effect is one of the reconciler.
+// With [Scenario.Outside], a call that changes the content of the external systems is a write for [OracleIdempotence].
+// Without it, the result of a call is unknown. Only calls of a [Cloud] are writes for the check of finalizers of
+// [OracleDeletion]. The effect must not wait for anything. A panic of effect is one of the reconciler.
 func (e Env) Call(ctx context.Context, name string, effect func() error) error {
 	return e.process.callOutside(ctx, name, effect)
 }

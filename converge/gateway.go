@@ -86,7 +86,7 @@ func (g *gateway) serveNext(of processes) bool {
 	r.trace.call(c, fault, err, c.process.existing(c.gvk), r.world.version() != before)
 	if points > earlier {
 		p := &r.faults.points[points-1]
-		if p.after = r.world.version(); c.outside && c.effect && p.after == before {
+		if p.after = r.world.version(); c.outside && c.effect && p.after == before && r.plan.Outside == nil {
 			p.after = unknownVersion
 		}
 	}

@@ -63,6 +63,11 @@ func (o *deletionOracle) settled(s *snapshot, again func()) {
 			return
 		}
 	}
+	for _, key := range sortedKeys(s.outside.values) {
+		if _, given := o.world.given.values[key]; !given && o.leftOver(outsideName(key)) {
+			return
+		}
+	}
 }
 
 // stuck reports objects that wait for each other to be deleted, or a primary object that waits, and whether it has

@@ -239,7 +239,7 @@ func (p *process) callOutside(ctx context.Context, name string, effect func() er
 		client.Object,
 	) error {
 		defer func() { panicked = recover() }()
-		return effect()
+		return p.run.changesOutside(name, effect)
 	}})
 	if panicked != nil {
 		panic(panicked) // in the goroutine of the reconciler, not in that of the run

@@ -91,6 +91,10 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	}
 	r.age(v.versions)
 	r.give()
+	var err error
+	if r.world.given, err = p.outside(); err != nil {
+		r.violate(scenarioFailure("Outside: " + err.Error()))
+	}
 	for order := 1; order <= 3; order++ {
 		at := site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}
 		if r.faults.at(at, setOf(FaultListOrder)) == FaultListOrder {

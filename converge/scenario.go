@@ -71,6 +71,12 @@ type Scenario struct {
 	World []Actor
 	// Reset is called before each run, to reset the state outside of the scenario.
 	Reset func()
+	// Outside returns the content of the external systems that [Env.Call] stands for, for example of a fake. It is encoded
+	// as JSON at each Settle, while no call runs, and compared with that of the run without faults. If it is an object or
+	// a map, each of its keys is compared like an object of the API, and one that Reset has not left there must not
+	// remain when all primary objects were deleted. Masks without an Object apply to it. With Outside, a call that changes
+	// the content is a write.
+	Outside func() any
 
 	// Desired returns an error if a state is wrong. It is called at each Settle. The default compares the state to that of
 	// the run without faults. With Desired a reconciler may choose names: only objects whose names also exist without

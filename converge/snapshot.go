@@ -24,6 +24,7 @@ type snapshot struct {
 	kinds   []schema.GroupVersionKind
 	objects [][]client.Object
 	cloud   map[string]string
+	outside outsideState
 	// generated are the names that were generated until then.
 	generated generatedNames
 	// primaries are the UIDs of primary objects until then.
@@ -55,7 +56,9 @@ type field struct {
 }
 
 func (w *world) snapshot() *snapshot {
-	s := &snapshot{cloud: maps.Clone(w.cloud.values), generated: w.generated, primaries: w.primaries}
+	s := &snapshot{
+		cloud: maps.Clone(w.cloud.values), outside: w.outside(), generated: w.generated, primaries: w.primaries,
+	}
 	for _, kind := range w.server.Kinds() {
 		if kind.Group == "" && kind.Kind == "Namespace" {
 			continue
@@ -210,6 +213,7 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 			return fields{"value": {replace().Replace(s.cloud[key]), "value"}}
 		})})
 	}
+	p.flattenOutside(s, replace, func(name string, f *flatObject) { groups[name] = append(groups[name], f) })
 	s.flat = map[string]*flatObject{}
 	for name, group := range groups {
 		slices.SortFunc(group, func(a, b *flatObject) int { return strings.Compare(a.read().String(), b.read().String()) })
@@ -257,13 +261,18 @@ func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace
 				continue
 			}
 		}
-		for path, field := range f.fields {
-			if within(path, mask.Field) || within(field.mask, mask.Field) {
-				delete(f.fields, path)
-			}
-		}
+		f.remove(mask.Field)
 	}
 	return f.fields
+}
+
+// remove removes a field and its parts.
+func (f flattener) remove(masked string) {
+	for path, field := range f.fields {
+		if within(path, masked) || within(field.mask, masked) {
+			delete(f.fields, path)
+		}
+	}
 }
 
 // within reports whether a field is another one or a part of it.

@@ -36,6 +36,8 @@ type world struct {
 	// user is the client of the users, and other that of another client that interferes.
 	user, other client.Client
 	cloud       cloudState
+	// given is the content of external systems at the start.
+	given outsideState
 	// generated are the names that were generated so far.
 	generated generatedNames
 	// primaries are the UIDs of primary objects, of each name the last one: it is known when the object no longer exists.

@@ -109,6 +109,7 @@ func brittleScenario() converge.Scenario {
 	// region converge-reset
 	stored := bucketMap{}
 	s.Reset = func() { clear(stored) }
+	s.Outside = func() any { return stored }
 	s.New = func(env converge.Env) reconcile.Reconciler {
 		return &bucketReconciler{env.Client, brittleBuckets{env, stored}}
 	}
