@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -29,6 +30,8 @@ type Actor struct {
 	// It must ignore objects that need no action. An error without faults fails the scenario. Required.
 	Act func(ctx context.Context, c client.Client, obj client.Object) error
 
+	// follows reports whether an object is also acted on after a change of another one.
+	follows func(obj client.Object, kind schema.GroupKind, key client.ObjectKey) bool
 	// collector is set for the garbage collector.
 	collector bool
 	// restores is set for an actor that makes an unavailable workload available again.

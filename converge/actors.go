@@ -55,6 +55,13 @@ func (a *actors) changed(e memapi.Event) {
 		if a.run.world.isShownAs(actor.kind, e) && e.Type != watch.Deleted {
 			a.queue(actor, e.Key)
 		}
+		if actor.follows != nil {
+			for _, obj := range a.run.world.server.List(actor.kind) {
+				if actor.follows(obj, e.Kind.GroupKind(), e.Key) {
+					a.queue(actor, client.ObjectKeyFromObject(obj))
+				}
+			}
+		}
 		if e.Type != watch.Deleted && !slices.ContainsFunc(actor.owns, func(kind schema.GroupVersionKind) bool {
 			return a.run.world.isShownAs(kind, e)
 		}) {
