@@ -5,6 +5,7 @@ package converge
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type plan struct {
 
 	registry *kinds.Registry
 	applier  *apply.Applier
+	// converter is the conversion webhook that Setup registered last, and usualConverter that of the scheme.
+	converter, usualConverter http.Handler
 	// shown are the versions of kinds that events have, for kinds with several versions.
 	shown    map[schema.GroupKind]string
 	primary  schema.GroupVersionKind

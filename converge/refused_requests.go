@@ -72,8 +72,8 @@ func (g *gateway) refused(c *call) error {
 			}
 			if r.fault == FaultQuota {
 				return memapi.ExceededQuota(
-					quotaName, schema.GroupResource{Group: r.Group, Resource: r.Resource}, cmp.Or(c.obj.GetName(), c.obj.GetGenerateName()),
-					r.used,
+					quotaName, schema.GroupResource{Group: r.Group, Resource: r.Resource},
+					cmp.Or(c.obj.GetName(), c.obj.GetGenerateName()), r.used,
 				)
 			}
 			return memapi.Forbidden(serviceAccount, needed)

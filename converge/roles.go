@@ -94,7 +94,8 @@ func (c *scenarioCheck) roles(prefix string, objects []client.Object) {
 		if u, ok := obj.(runtime.Unstructured); ok {
 			typed := roleOf(obj.GetObjectKind().GroupVersionKind().Kind)
 			if typed != nil {
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), typed); err != nil {
+				converter := runtime.DefaultUnstructuredConverter
+				if err := converter.FromUnstructured(u.UnstructuredContent(), typed); err != nil {
 					c.problem("%s: %w", field, err)
 					continue
 				}

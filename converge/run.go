@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -36,9 +37,11 @@ type run struct {
 	users     users
 	others    otherClient
 	actors    actors
-	// conversions converts custom objects between versions.
-	conversions conversions
-	oracles     oracles
+	// converter is the conversion webhook that was registered last.
+	converter http.Handler
+	// reportedConversion is set when a failed conversion was reported.
+	reportedConversion bool
+	oracles            oracles
 	verdict
 
 	// processes has the present process of each program, in the order of the programs.
@@ -74,7 +77,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 		p.Reset()
 	}
 	r := &run{plan: p, schedule: s, ctx: context.Background()}
-	r.world = newWorld(p, v.seed, &webhooks{r}, r.conversions.convertFor(p))
+	r.world = newWorld(p, v.seed, &webhooks{r}, r.convert)
 	r.trace = trace{timeline: log}
 	log.observe(&r.world)
 	r.verdict = verdict{plan: p, trace: &r.trace}
@@ -158,6 +161,7 @@ func (r *run) execute() {
 	}
 	r.users.perform()
 	r.reportMissingRules()
+	r.reportConversions()
 	if !r.failed() {
 		r.oracles.ended(
 			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.plan.recordsReference() && len(r.users.skip) == 0,

@@ -19,6 +19,7 @@ import (
 // start starts a process of a program, whose caches start with the current state.
 func (r *run) start(program *program, number int, stale ...staleStart) {
 	r.running = r.plan.of(number)
+	r.redefine()
 	p := &process{
 		run: r, program: program, number: number, written: map[schema.GroupVersionKind]int64{},
 		handedVersions: map[client.Object]string{}, stale: stale, restarting: number > 1 && program.setup != nil,

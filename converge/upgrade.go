@@ -106,6 +106,7 @@ func newUpgrade(old, current Scenario, seed uint64) (*upgrades, error) {
 		return nil, err
 	}
 	u.old.version, u.current.version = "old version", "new version"
+	u.old.sharesDefinitions(u.current)
 	u.add(upgradeName, seed, u.old, u.current)
 	if current.NoRollback == "" {
 		u.add(rollbackName, seed, u.old, u.current, u.old)

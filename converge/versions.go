@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
@@ -19,33 +20,36 @@ import (
 // conversionPath is the path of the webhook that converts versions. It is that of the builders of controller-runtime.
 const conversionPath = "/convert"
 
-// conversions calls the conversion webhook that was registered last. Until there is one, it converts with the types of
-// the scheme, as the usual webhook does.
-type conversions struct {
-	// handler is the registered webhook, and usual that of the scheme.
-	handler, usual http.Handler
-	// reported is set when a failed conversion was reported.
-	reported bool
-}
-
-// convertFor returns the conversion of the API server.
-func (c *conversions) convertFor(p *plan) memapi.Conversion {
-	return func(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
-		return c.convert(p, review)
+// convert calls the conversion webhook that the version that runs registered last, in this run or in an earlier one:
+// the caches of a process may need it before its set-up has ended. If it has registered none, that of an older version
+// remains.
+func (r *run) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+	version := r.running
+	if version == nil {
+		version = r.plan.of(1)
 	}
+	if version.converter == nil && r.converter != nil {
+		return convert(r.converter, review)
+	}
+	return version.convert(review)
 }
 
-// convert calls the webhook.
-func (c *conversions) convert(
-	p *plan, review *apiextensionsv1.ConversionReview,
+// convert calls the conversion webhook of a version. Until one is registered, the types of the scheme convert, as with
+// the usual webhook.
+func (p *plan) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+	if p.converter != nil {
+		return convert(p.converter, review)
+	}
+	if p.usualConverter == nil {
+		p.usualConverter = ctrlconversion.NewWebhookHandler(p.Scheme, ctrlconversion.NewRegistry())
+	}
+	return convert(p.usualConverter, review)
+}
+
+// convert calls a conversion webhook.
+func convert(
+	handler http.Handler, review *apiextensionsv1.ConversionReview,
 ) (*apiextensionsv1.ConversionReview, error) {
-	handler := c.handler
-	if handler == nil {
-		if c.usual == nil {
-			c.usual = ctrlconversion.NewWebhookHandler(p.Scheme, ctrlconversion.NewRegistry())
-		}
-		handler = c.usual
-	}
 	body, err := json.Marshal(review)
 	if err != nil {
 		return nil, err
@@ -68,14 +72,42 @@ func (c *conversions) convert(
 // register it.
 func (r *run) startConversions(m *processManager) {
 	if m.webhooks != nil && m.webhooks.handlers[conversionPath] != nil {
-		r.conversions.handler = m.webhooks.handlers[conversionPath]
+		r.converter = m.webhooks.handlers[conversionPath]
+		r.running.converter = r.converter
 		return
 	}
-	last := m.process.program.index == len(r.plan.programs)-1
-	if kind := r.plan.convertedByWebhook(); last && kind != "" && r.conversions.handler == nil && r.plan.Setup != nil {
+	last := m.process.program.index == len(r.running.programs)-1
+	if kind := r.running.convertedByWebhook(); last && kind != "" && r.converter == nil && r.running.Setup != nil {
 		r.violate(scenarioFailure(fmt.Sprintf(
 			"the definition of %s has the conversion strategy Webhook, but Setup registers no webhook at %s", kind, conversionPath,
 		)))
+	}
+}
+
+// redefine applies the definitions of the version that starts, if they differ from those that are served. A rollback
+// keeps the newer ones if the API server refuses the older ones, because objects are stored in a version that these do
+// not have.
+func (r *run) redefine() {
+	w := &r.world
+	if w.defined == nil {
+		w.defined = r.plan.of(1)
+	}
+	if r.running.registry != w.defined.registry {
+		if err := w.server.Redefine(r.running.registry, r.running.applier); err == nil {
+			w.defined = r.running
+		} else if r.running != r.plan.of(1) {
+			r.violate(scenarioFailure("CRDs: " + err.Error()))
+		}
+	}
+	if r.plan.upgrade != nil {
+		w.server.Show(r.running.primary) // the state is compared with that of this version
+	}
+}
+
+// sharesDefinitions makes two versions of a program share their registry if they have the same definitions.
+func (p *plan) sharesDefinitions(other *plan) {
+	if p.Scheme == other.Scheme && equality.Semantic.DeepEqual(p.CRDs, other.CRDs) {
+		p.registry, p.applier = other.registry, other.applier
 	}
 }
 
@@ -91,8 +123,8 @@ func (p *plan) convertedByWebhook() string {
 
 // reportConversions reports a conversion that has failed where no client could receive the error.
 func (r *run) reportConversions() {
-	if err := r.world.server.FailedConversion(); err != nil && !r.conversions.reported {
-		r.conversions.reported = true
+	if err := r.world.server.FailedConversion(); err != nil && !r.reportedConversion {
+		r.reportedConversion = true
 		r.violate(Violation{
 			Oracle: OracleErrors, Cause: CauseConversion, Message: "an object cannot be converted: " + err.Error(),
 		})

@@ -4,7 +4,6 @@ package converge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -24,148 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 	"sigs.k8s.io/yaml"
 )
-
-// gaugeV1 is the version of users.
-type gaugeV1 struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              gaugeSpecV1 `json:"spec,omitzero"`
-	Status            gaugeStatus `json:"status,omitzero"`
-}
-
-type gaugeSpecV1 struct {
-	Size int `json:"size,omitempty"`
-}
-
-type gaugeStatus struct {
-	Phase string `json:"phase,omitempty"`
-}
-
-func (g *gaugeV1) DeepCopyObject() runtime.Object {
-	copied := *g
-	g.DeepCopyInto(&copied.ObjectMeta)
-	return &copied
-}
-
-// gaugeV2 is the version of the controller.
-type gaugeV2 struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              gaugeSpecV2   `json:"spec,omitzero"`
-	Status            gaugeStatusV2 `json:"status,omitzero"`
-}
-
-type gaugeSpecV2 struct {
-	Size string `json:"size,omitempty"`
-	Unit string `json:"unit,omitempty"`
-}
-
-type gaugeStatusV2 struct {
-	Phase string `json:"phase,omitempty"`
-	Shown string `json:"shown,omitempty"`
-}
-
-func (g *gaugeV2) DeepCopyObject() runtime.Object {
-	copied := *g
-	g.DeepCopyInto(&copied.ObjectMeta)
-	return &copied
-}
-
-type gaugeListV2 struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []gaugeV2 `json:"items"`
-}
-
-func (l *gaugeListV2) DeepCopyObject() runtime.Object {
-	copied := *l
-	copied.Items = nil
-	for i := range l.Items {
-		copied.Items = append(copied.Items, *l.Items[i].DeepCopyObject().(*gaugeV2))
-	}
-	return &copied
-}
-
-// keptV2 is the annotation in which objects of v1 keep what only v2 has.
-const keptV2 = "example.com/v2"
-
-// gaugeKept are the fields that only v2 has.
-type gaugeKept struct{ Unit, Shown string }
-
-// gaugeConverter converts between the versions.
-type gaugeConverter struct {
-	// loses is the mistake of a conversion: what only v2 has is not keptV2 in v1.
-	loses bool
-}
-
-func (c gaugeConverter) ConvertObject(_ context.Context, src, dst runtime.Object) error {
-	switch src := src.(type) {
-	case *gaugeV1:
-		return c.toHub(src, dst.(*gaugeV2))
-	case *gaugeV2:
-		return c.fromHub(src, dst.(*gaugeV1))
-	}
-	return errors.New("no gauge")
-}
-
-func (c gaugeConverter) toHub(g *gaugeV1, hub *gaugeV2) error {
-	hub.ObjectMeta = *g.ObjectMeta.DeepCopy()
-	hub.Spec.Size = strconv.Itoa(g.Spec.Size)
-	hub.Status.Phase = g.Status.Phase
-	text, found := g.Annotations[keptV2]
-	if !found {
-		return nil
-	}
-	delete(hub.Annotations, keptV2)
-	var values gaugeKept
-	err := json.Unmarshal([]byte(text), &values)
-	hub.Spec.Unit, hub.Status.Shown = values.Unit, values.Shown
-	return err
-}
-
-func (c gaugeConverter) fromHub(hub *gaugeV2, g *gaugeV1) error {
-	g.ObjectMeta = *hub.ObjectMeta.DeepCopy()
-	g.Status.Phase = hub.Status.Phase
-	var err error
-	if g.Spec.Size, err = strconv.Atoi(hub.Spec.Size); err != nil || c.loses {
-		return err
-	}
-	text, err := json.Marshal(gaugeKept{hub.Spec.Unit, hub.Status.Shown})
-	metav1.SetMetaDataAnnotation(&g.ObjectMeta, keptV2, string(text))
-	return err
-}
-
-var gaugeGroup = schema.GroupVersion{Group: "example.com", Version: "v2"}
-
-const gaugeCRD = `
-metadata: {name: gauges.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: gauges, singular: gauge, kind: Gauge, listKind: GaugeList}
-  conversion: {strategy: Webhook}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {size: {type: integer, default: 1}}}
-          status: {type: object, properties: {phase: {type: string}}}
-  - name: v2
-    served: true
-    storage: false
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {size: {type: string}, unit: {type: string, default: cm}}}
-          status: {type: object, properties: {phase: {type: string}, shown: {type: string}}}
-`
 
 // gaugeReconciler shows the size of a gauge in a config map, and in its status.
 type gaugeReconciler struct{ client.Client }
@@ -355,5 +212,66 @@ func TestConversionIsRequired(t *testing.T) {
 	report, err := Check(t, s, Options{Seed: 1})
 	if err != nil || report.Failure == nil || !strings.Contains(report.Failure.String(), "registers no webhook at /convert") {
 		t.Errorf("got %v, %v", report, err)
+	}
+}
+
+// oldGaugeReconciler is the reconciler before there was a second version.
+type oldGaugeReconciler struct{ client.Client }
+
+func (r *oldGaugeReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	gauge := &gaugeV1{}
+	if err := r.Get(ctx, req.NamespacedName, gauge); err != nil || gauge.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
+	if _, err := controllerutil.CreateOrUpdate(ctx, r, configMap, func() error {
+		configMap.Data = map[string]string{"size": strconv.Itoa(gauge.Spec.Size) + "cm"}
+		return controllerutil.SetControllerReference(gauge, configMap, r.Scheme())
+	}); err != nil || gauge.Status.Phase == "Ready" {
+		return reconcile.Result{}, err
+	}
+	gauge.Status.Phase = "Ready"
+	return reconcile.Result{}, r.Status().Update(ctx, gauge)
+}
+
+// TestUpgradeToAnotherVersion upgrades from a definition with one version to one with two, which stores the new one.
+func TestUpgradeToAnotherVersion(t *testing.T) {
+	scenarios := func(converter conversion.Converter) (old, current Scenario) {
+		current = gaugeScenario(t, "v2", converter)
+		current.Steps = Steps(current.Steps[:4]...) // without those that use v2
+		current.Desired = nil
+		current.Masks = []Mask{{Field: "metadata.annotations[" + keptV2 + "]"}} // it remains after a rollback
+		crd := current.CRDs[0].(*apiextensionsv1.CustomResourceDefinition).DeepCopy()
+		crd.Spec.Versions, crd.Spec.Conversion = crd.Spec.Versions[:1], nil
+		crd.Spec.Versions[0].Storage = true
+		old = Scenario{
+			For: &gaugeV1{}, CRDs: []client.Object{crd},
+			Setup: func(mgr ctrl.Manager) error {
+				return ctrl.NewControllerManagedBy(mgr).For(&gaugeV1{}).Owns(&corev1.ConfigMap{}).Complete(
+					&oldGaugeReconciler{mgr.GetClient()},
+				)
+			},
+		}
+		return old, current
+	}
+	for name, c := range map[string]struct {
+		converter conversion.Converter
+		want      string
+	}{
+		"correct":           {gaugeConverter{}, ""},
+		"without a default": {gaugeConverter{noUnit: true}, `data.size is "1", want "1cm"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, current := scenarios(c.converter)
+			report, err := CheckUpgrade(t, old, current, Options{Seed: 1, Recoveries: 20, Pairs: 20})
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case report.Failure == nil && c.want != "":
+				t.Fatal("found nothing")
+			case report.Failure != nil && (c.want == "" || !strings.Contains(report.Failure.String(), c.want)):
+				t.Fatal(report.Failure)
+			}
+		})
 	}
 }

@@ -33,6 +33,8 @@ type world struct {
 	over bool
 
 	server *memapi.Server
+	// defined is the version whose definitions are served, or nil before the first process starts.
+	defined *plan
 	// user is the client of the users, and other that of another client that interferes.
 	user, other client.Client
 	cloud       cloudState
@@ -53,7 +55,7 @@ type world struct {
 
 func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memapi.Conversion) world {
 	server := memapi.New(memapi.Options{
-		Registry: p.registry, Applier: p.applier, Admission: admission, Seed: seed, Conversion: conversion,
+		Registry: p.of(1).registry, Applier: p.of(1).applier, Admission: admission, Seed: seed, Conversion: conversion,
 		Versions: p.shown,
 	})
 	return world{

@@ -25,8 +25,9 @@
 //     from the history.
 //   - The only built-in admission plugin is that of namespaces. [Options] can have another one. There is no
 //     authorization, no quota, and there are no warnings.
-//   - Each version of a kind without a definition is a separate kind. Results of a conversion webhook are kept until the
-//     object changes. A watch ends when an object cannot be converted; a real server delays it until all objects can be.
+//   - Each version of a kind without a definition is a separate kind. Results of a conversion webhook are kept until
+//     the object changes. A watch ends when an object cannot be converted; a real server delays it until all objects
+//     can be.
 //   - A watch ends when its client leaves more than a thousand events unread. Bookmarks are sent when
 //     [Server.Bookmark] is called.
 //   - Continue tokens have another format, and the error about an expired token contains no new token.

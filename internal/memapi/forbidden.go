@@ -32,8 +32,9 @@ func Forbidden(user string, a Access) error {
 	if a.Namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
+	//nolint:staticcheck // the message of a server
 	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, fmt.Errorf(
-		"User %q cannot %s resource %q in API group %q %s", //nolint:staticcheck // the message of a server
+		"User %q cannot %s resource %q in API group %q %s",
 		user, a.Verb, a.FullResource(), a.Group, where,
 	))
 }

@@ -51,7 +51,10 @@ func TestForbiddenIsTheServers(t *testing.T) {
 		access memapi.Access
 		got    error
 	}{
-		"get":    {with("get", "", "a"), nobody.Get(ctx, client.ObjectKey{Namespace: meta.Namespace, Name: "a"}, &appsv1.Deployment{})},
+		"get": {
+			with("get", "", "a"),
+			nobody.Get(ctx, client.ObjectKey{Namespace: meta.Namespace, Name: "a"}, &appsv1.Deployment{}),
+		},
 		"create": {with("create", "", ""), nobody.Create(ctx, &appsv1.Deployment{ObjectMeta: meta})},
 		"list":   {with("list", "", ""), nobody.List(ctx, &appsv1.DeploymentList{}, client.InNamespace(meta.Namespace))},
 		"status": {with("update", "status", "a"), nobody.Status().Update(ctx, &appsv1.Deployment{ObjectMeta: meta})},

@@ -115,11 +115,23 @@ func (s *Server) Redefine(registry *kinds.Registry, applier Applier) error {
 		}
 		t.stored = t.storedVersions()
 		s.serve(t.shelf, servedVersion(registry, t.kind.GroupKind()))
-		s.sort(t.shelf.shown)
+		s.sort(t.shown)
 	}
 	s.rewatch()
 	s.garbageVersion = 0
 	return nil
+}
+
+// Show makes later events have a version of a kind, which must be served. Earlier events keep theirs.
+func (s *Server) Show(kind schema.GroupVersionKind) {
+	t, err := s.table(kind)
+	if err != nil || t.shown == t {
+		return
+	}
+	s.sorted = slices.DeleteFunc(s.sorted, func(other *table) bool { return other == t.shown })
+	t.shown = t
+	s.sort(t)
+	s.garbageVersion = 0
 }
 
 // rewatch lets the watches continue with the new tables of their versions.

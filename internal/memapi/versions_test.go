@@ -170,6 +170,9 @@ func TestVersionOfEvents(t *testing.T) {
 			}
 			w.equal("size in v1", 3, one.Object.(*GadgetV1).Spec.Size)
 			w.equal("size in v2", 3, two.Object.(*GadgetV2).Spec.Dimensions.Size)
+			w.Show(gadgetV1)
+			w.create(newGadgetV1("b", 3))
+			w.equal("kind of a later event", gadgetV1, w.Events(2)[0].Kind)
 			if _, ok := w.In(corev1.SchemeGroupVersion.WithKind("Pod"), events[0]); ok {
 				t.Error("an event of a Pod")
 			}

@@ -158,7 +158,7 @@ func (a *Applier) update(
 	managed, err := fields.Update(before, after, manager)
 	if err != nil { // for example a conversion that fails: a server logs it, and keeps the managed fields
 		obj.SetManagedFields(given)
-		return obj, nil
+		return obj, nil //nolint:nilerr // as above
 	}
 	obj.SetManagedFields(managed.(metav1.Object).GetManagedFields())
 	stamp(obj, given, now)
