@@ -135,7 +135,7 @@ func (w *webhooks) call(hook webhook, request memapi.AdmissionRequest) ([]byte, 
 // isOther reports whether a program makes the request, and the webhook is one of another program.
 func (w *webhooks) isOther(hook webhook) bool {
 	c := w.run.gateway.serving
-	return c != nil && c.process.program != hook.process.program
+	return c != nil && c.process.program.index != hook.process.program.index
 }
 
 // available reports whether another program can reach the webhooks of a process, which may restart just before.
