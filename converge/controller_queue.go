@@ -118,7 +118,7 @@ func (c *controllerQueue) AddWithOpts(options priorityqueue.AddOpts, requests ..
 			retry: options.RateLimited,
 		}
 		if item.delay == 0 && !item.retry {
-			item.cause = c.process.arriving
+			item.cause = c.process.arriving.Load()
 			c.process.noticed(item)
 		}
 		if options.RateLimited {

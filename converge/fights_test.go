@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // conflicts are scenarios with several writers: each with a bug and without it.
@@ -83,6 +84,33 @@ var conflicts = []struct {
 			Desired: func(State) error { return nil }, // either may hold it
 		}
 	}, CauseFight, []string{"data.holder of ConfigMap default/claim", `"one", "two"`}},
+	{"an operator of operators", func(buggy bool) Scenario {
+		// The first program writes an object of the second one, which completes the image with a tag and runs it.
+		return Scenario{
+			Setup: copyAll("parent", &corev1.Secret{}, func(ctx context.Context, c client.Client, secret *corev1.Secret) error {
+				child := configMapOf(secret, true)
+				return createOrChange(ctx, c, child.DeepCopy(), func(m *corev1.ConfigMap) { m.Data = child.Data })
+			}, &corev1.ConfigMap{}),
+			Programs: []Program{{Name: "child", Setup: copyAll("runner", &corev1.ConfigMap{}, func(
+				ctx context.Context, c client.Client, m *corev1.ConfigMap,
+			) error {
+				image := strings.TrimSuffix(m.Data["value"], ":latest") + ":latest"
+				if buggy && m.Data["value"] != image {
+					m.Data["value"] = image
+					return c.Update(ctx, m)
+				}
+				app := appOf(&corev1.Secret{ObjectMeta: m.ObjectMeta, Data: map[string][]byte{"value": []byte(image)}})
+				app.OwnerReferences = nil
+				if err := controllerutil.SetControllerReference(m, app, scheme.Scheme); err != nil {
+					return err
+				}
+				app.UID, app.ResourceVersion = "", ""
+				return createOrChange(ctx, c, app.DeepCopy(), func(d *appsv1.Deployment) {
+					d.Spec.Template.Spec.Containers[0].Image = image
+				})
+			}, &appsv1.Deployment{})}},
+		}
+	}, CauseFight, []string{"child", "manager", "data.value of ConfigMap default/a", `"1:latest", "1"`}},
 	{"a service that neither watches", func(buggy bool) Scenario {
 		key := "second"
 		if buggy {

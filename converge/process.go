@@ -64,7 +64,7 @@ type process struct {
 	// deliveries are the next calls of handlers.
 	deliveries []func()
 	// arriving is the version of the event that a cache is receiving, or 0.
-	arriving int64
+	arriving atomic.Int64
 	// stale are the caches that start with an old list, and nextStale those of the next process.
 	stale, nextStale []staleStart
 	// restartWhenIdle ends the process as soon as everything is idle.

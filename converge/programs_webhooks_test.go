@@ -61,7 +61,7 @@ func classifiedScenario(policy admissionregistrationv1.FailurePolicyType, ignore
 				return nil
 			},
 		}},
-		Steps: Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle()),
+		Steps:   Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle()),
 		Without: map[Fault]string{FaultServerError: "the test is about webhooks"},
 	})
 }

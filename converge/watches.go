@@ -164,10 +164,10 @@ func (w *watches) deliverNext() bool {
 		if i.due() {
 			w.run.scheduler.changed()
 			w.run.trace.arrive(i)
-			p.arriving = i.coming[0].Version
+			p.arriving.Store(i.coming[0].Version)
 			p.deliver(i, []change{i.next()})
 			if !p.delivering {
-				p.arriving = 0
+				p.arriving.Store(0)
 			}
 			return true
 		}
@@ -233,7 +233,8 @@ func (p *process) endDelivery() bool {
 	if !p.delivered {
 		return false
 	}
-	p.delivering, p.delivered, p.arriving = false, false, 0
+	p.delivering, p.delivered = false, false
+	p.arriving.Store(0)
 	if len(p.deliveries) == 0 {
 		return false
 	}
