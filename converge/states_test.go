@@ -19,7 +19,7 @@ func TestStatesOfCorrectReconciler(t *testing.T) {
 	}
 	t.Log(report.Certificate, report.Certificate.Elapsed)
 	if c := report.Certificate; c.Changed != c.Properties || c.Values < 10 || c.Rejected == 0 || c.Pairs == 0 ||
-		c.Walks == 0 || c.Faults == 0 {
+		c.Walks == 0 && !raceDetector || c.Faults == 0 {
 		t.Errorf("%+v", c)
 	}
 }
