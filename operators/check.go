@@ -36,6 +36,8 @@ type Finding struct {
 	Cause  converge.Cause
 	// Observed describes what was observed under which fault. Required.
 	Observed string
+	// Server is the test that shows it with a real API server, if there is one.
+	Server string
 	// Issue is the URL of the issue of the operator, if a public one exists.
 	Issue string
 }
@@ -75,7 +77,7 @@ func Check(t *testing.T, s Scenario) {
 	default:
 		t.Log(failure)
 		got.Finding = fmt.Sprintf("%s (%s)", want.Oracle, want.Cause)
-		got.Observed, got.Issue, got.Replay = want.Observed, want.Issue, failure.Replay
+		got.Observed, got.Server, got.Issue, got.Replay = want.Observed, want.Server, want.Issue, failure.Replay
 	}
 	if err := record(got, *updateFlag); err != nil {
 		t.Error(err)

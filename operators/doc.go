@@ -10,6 +10,8 @@
 //	go test ./...                 run all scenarios
 //	go test ./... -p 1 -update    record their outcomes, and write the table
 //
+// A test whose name ends in _server shows a finding with a real API server, see [trueup.dev/sandbox].
+//
 // A finding describes what was observed in a run in memory under the faults of its replay string. It does not say how
 // likely that is in a cluster, and the maintainers of the operator may know it and accept it.
 package operators

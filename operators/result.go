@@ -24,7 +24,7 @@ type Result struct {
 	// Seconds is the duration of the search when it was recorded.
 	Seconds float64
 	// Finding has the oracle and the cause of the violation. It is empty for a certificate.
-	Finding, Observed, Issue, Replay string `json:",omitempty"`
+	Finding, Observed, Server, Issue, Replay string `json:",omitempty"`
 	// LeftOut lists what was not checked or not tried, with the reasons.
 	LeftOut []string `json:",omitempty"`
 }

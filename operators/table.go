@@ -46,6 +46,9 @@ func Table(results []Result) (string, error) {
 			fmt.Fprintf(&b, "- %s: %s\n- Replay: `go test ./%s -run '^%s$' -converge.replay='%s'`\n", r.Finding, r.Observed,
 				r.Directory, r.Test, r.Replay)
 		}
+		if r.Server != "" {
+			fmt.Fprintf(&b, "- With a real API server: `go test ./%s -run '^%s$'`\n", r.Directory, r.Server)
+		}
 		if r.Issue != "" {
 			fmt.Fprintf(&b, "- Issue: %s\n", r.Issue)
 		}

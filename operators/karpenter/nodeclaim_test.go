@@ -35,6 +35,7 @@ func TestNodeClaimLifecycle(t *testing.T) {
 		},
 		Steps: converge.Lifecycle(claim()),
 	}, Finding: &operators.Finding{
+		Server: "TestNodeClaimLifecycle_server",
 		Oracle: converge.OracleDeletion, Cause: converge.CauseUnexpected, Observed: "An instance was created, the write of " +
 			"its provider ID to the status failed, and the NodeClaim was deleted before the retry. The finalizer was removed " +
 			"without a deletion of the instance. Providers may delete instances without a NodeClaim: this one does not.",
