@@ -23,7 +23,7 @@ import (
 func TestMachineSet(t *testing.T) {
 	operators.Check(t, operators.Scenario{
 		Module: module, Controller: "MachineSet", Converge: machineSets(), Finding: &operators.Finding{
-			Oracle: converge.OracleQuiescence, Cause: converge.CauseNotQuiet,
+			Oracle: converge.OracleQuiescence, Cause: converge.CauseNotQuiet, Server: "TestMachineSet_server",
 			Observed: "The creation of a Machine took effect, but the request timed out. The MachineSet deleted the " +
 				"infrastructure machine that it had created for the Machine, which remained. All further reconciles of the " +
 				"MachineSet failed because the infrastructure machine did not exist.",
