@@ -80,7 +80,7 @@ func (c *processCache) GetInformerForKind(
 func (c *processCache) informer(
 	ctx context.Context, gvk schema.GroupVersionKind, form form,
 ) (cache.Informer, error) {
-	if _, ok := c.process.run.plan.registry.For(gvk); !ok {
+	if _, ok := c.process.run.running.registry.For(gvk); !ok {
 		return nil, fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
 	}
 	if !c.started {

@@ -72,7 +72,7 @@ func (o *deletionOracle) stuckObjects() []*stuck {
 			}
 			s := &stuck{
 				objectOf: objectOf{kind, client.ObjectKeyFromObject(obj)}, name: o.world.generated.thing(kind, obj).String(),
-				obj: obj, primary: kind == o.plan.primary,
+				obj: obj, primary: kind == o.running.primary,
 			}
 			for _, finalizer := range obj.GetFinalizers() {
 				s.holders = append(s.holders, holder{finalizer, o.addedBy(obj, finalizer)})

@@ -302,7 +302,7 @@ func (g *gateway) timeout(c *call) error {
 		return context.DeadlineExceeded
 	}
 	resource := schema.GroupResource{Group: c.gvk.Group, Resource: c.gvk.Kind}
-	if kind, ok := g.run.plan.registry.For(c.gvk); ok {
+	if kind, ok := g.run.running.registry.For(c.gvk); ok {
 		resource.Resource = kind.Plural
 	}
 	return apierrs.NewTimeoutError(fmt.Sprintf("%s %s %q: the request timed out", c.act, resource, c.key.Name), 0)

@@ -160,8 +160,8 @@ func (r *run) restart(old *process) {
 	number := old.number + 1
 	next := r.plan.of(number)
 	program := next.programs[old.program.index]
-	if next != r.running {
-		r.processes.upgrade(number)
+	if next != r.running && !r.upgrade(next, number) {
+		return
 	}
 	r.trace.start(program, number, next.version)
 	r.start(program, number, old.nextStale...)

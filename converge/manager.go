@@ -43,7 +43,7 @@ func newManager(p *process, c client.Client) *processManager {
 	}
 	m.Leader = true
 	m.Cluster = offline.Cluster{
-		Scheme: p.run.plan.Scheme, Mapper: p.run.plan.registry.Mapper(), Client: c, APIReader: p.env.APIReader,
+		Scheme: p.run.plan.Scheme, Mapper: p.run.running.registry.Mapper(), Client: c, APIReader: p.env.APIReader,
 		Cache: m.cache, Recorder: p.env.Recorder,
 	}
 	return m

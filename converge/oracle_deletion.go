@@ -48,7 +48,7 @@ func (o *deletionOracle) settled(s *snapshot, again func()) {
 	if o.trace.step < len(o.plan.Steps)-1 {
 		return // a deletion may wait for the users
 	}
-	if o.stuck(again) || len(o.world.server.List(o.plan.primary)) > 0 || o.plan.Desired != nil {
+	if o.stuck(again) || len(o.world.server.List(o.running.primary)) > 0 || o.plan.Desired != nil {
 		return
 	}
 	for i, kind := range s.kinds {

@@ -91,7 +91,7 @@ func (o *statusOracle) settled() {
 	if o.trace.lastError() != nil {
 		return
 	}
-	for _, obj := range o.world.server.List(o.plan.primary) {
+	for _, obj := range o.world.server.List(o.running.primary) {
 		if obj.GetDeletionTimestamp() != nil {
 			continue // the deletion is another generation, which another finalizer may delay
 		}
@@ -141,7 +141,7 @@ func (o *statusOracle) missing(ready readiness) string {
 		return ""
 	}
 	settled := o.trace.settled[at]
-	if settled.count(o.plan.primary) == 1 { // otherwise it may belong to another primary object
+	if settled.count(o.running.primary) == 1 { // otherwise it may belong to another primary object
 		for _, key := range sortedKeys(settled.cloud) {
 			if _, ok := ready.state.cloud[key]; !ok && o.world.cloud.created[key].Sub(ready.at) < pollTime {
 				return "cloud " + key
@@ -185,7 +185,7 @@ func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.Namesp
 		return
 	}
 	o.flapped = thing{}
-	for _, primary := range o.world.server.List(o.plan.primary) {
+	for _, primary := range o.world.server.List(o.running.primary) {
 		if isOwnedBy(obj, primary.GetUID()) && primary.GetDeletionTimestamp() == nil &&
 			statusOf(primary).ready(primary.GetGeneration()) {
 			name := o.primaryName(primary)

@@ -95,7 +95,7 @@ func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles
 func (o *oracles) changed(e memapi.Event) {
 	o.duplicates.changed(e)
 	o.endState.changed(e)
-	if e.Kind != o.world.plan.primary || !o.world.plan.isProgram(e.Client) {
+	if e.Kind != o.endState.running.primary || !o.world.plan.isProgram(e.Client) {
 		return
 	}
 	o.deletion.changed(e)
@@ -147,7 +147,7 @@ func (o *oracles) ended(skipped []int, merged, reference bool) {
 
 // primaryName names a primary object in messages.
 func (e *evidence) primaryName(obj client.Object) string {
-	return e.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
+	return e.running.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
 }
 
 func ownersOf(obj client.Object) []types.UID {

@@ -27,7 +27,7 @@ func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Tran
 func (m *processManager) transport() *httpapi.Transport {
 	p := m.process
 	live := &processClient{Client: p.run.world.server.Client(p.program.client), process: p, live: true}
-	return &httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.plan.registry}
+	return &httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.running.registry}
 }
 
 // watchingClient is a client of a process that can also watch the API server.

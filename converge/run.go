@@ -80,7 +80,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	r.world = newWorld(p, v.seed, &webhooks{r}, r.convert)
 	r.trace = trace{timeline: log}
 	log.observe(&r.world)
-	r.verdict = verdict{plan: p, trace: &r.trace}
+	r.verdict = verdict{plan: p, trace: &r.trace, running: p.of(1)}
 	r.scheduler = newScheduler(p, &r.trace)
 	r.faults = newInjector(p, s, &r.world, &r.trace)
 	r.oracles = newOracles(
@@ -141,7 +141,7 @@ func (r *run) give() {
 			return
 		}
 		gvk, err := apiutil.GVKForObject(given, r.plan.Scheme)
-		if kind, ok := r.plan.registry.For(gvk); err != nil || !ok || !kind.Status || !hasStatus(given) {
+		if kind, ok := r.plan.of(1).registry.For(gvk); err != nil || !ok || !kind.Status || !hasStatus(given) {
 			continue
 		}
 		withStatus := given.DeepCopyObject().(client.Object)

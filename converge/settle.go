@@ -61,7 +61,7 @@ func (r *run) disturbProcess(p *process) bool {
 	for _, i := range p.informers {
 		var moments []int
 		if r.plan.faults.has(FaultStaleStart) {
-			moments = staleMoments(r.world.eventsOf(i.kind), i.kind == r.plan.primary)
+			moments = staleMoments(r.world.eventsOf(i.kind), i.kind == r.running.primary)
 		}
 		for _, back := range moments {
 			key := types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}
@@ -100,7 +100,7 @@ func (r *run) waitForPolling() {
 func (r *run) reconcileAll() {
 	r.trace.note("checks", "reconciles all objects again")
 	for i := range r.processes.informers() {
-		if i.kind == r.plan.primary {
+		if i.kind == r.running.primary {
 			i.resync = true
 		}
 	}

@@ -18,8 +18,6 @@ import (
 
 // start starts a process of a program, whose caches start with the current state.
 func (r *run) start(program *program, number int, stale ...staleStart) {
-	r.running = r.plan.of(number)
-	r.redefine()
 	p := &process{
 		run: r, program: program, number: number, written: map[schema.GroupVersionKind]int64{},
 		handedVersions: map[client.Object]string{}, stale: stale, restarting: number > 1 && program.setup != nil,
@@ -82,12 +80,12 @@ func (r *run) startReconciler(p *process, m *processManager) {
 		return
 	}
 	r.startWebhooks(m)
-	p.watch(r.plan.primary, func(obj client.Object) []reconcile.Request {
+	p.watch(r.running.primary, func(obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	})
 	for _, kind := range p.program.owns {
 		p.watch(kind, func(obj client.Object) []reconcile.Request {
-			if key, ok := r.plan.ownerOf(r.plan.primary, obj); ok {
+			if key, ok := r.running.ownerOf(r.running.primary, obj); ok {
 				return []reconcile.Request{{NamespacedName: key}}
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ import (
 //
 // The old scenario has what differs in the old version: New, Setup, Programs, Owns, Watches, Filters, Indexes, CRDs,
 // Webhooks, Uncached and Desired. All else comes from the current scenario. If there are several programs, all are
-// upgraded at once. There are two runs without faults, one of each
+// upgraded at once. Definitions in CRDs are replaced at that moment, so that the storage version can change. There are two runs without faults, one of each
 // version alone. The state at a Settle is compared with that of the version that runs then, and fields that differ
 // between runs of either version are not compared. The controller may create and delete each object as often as the
 // version does that does so more often. An object that only one version creates, the other one may delete.
@@ -105,8 +106,8 @@ func newUpgrade(old, current Scenario, seed uint64) (*upgrades, error) {
 	if err := u.check(old, current); err != nil {
 		return nil, err
 	}
+	u.shareDefinitions()
 	u.old.version, u.current.version = "old version", "new version"
-	u.old.sharesDefinitions(u.current)
 	u.add(upgradeName, seed, u.old, u.current)
 	if current.NoRollback == "" {
 		u.add(rollbackName, seed, u.old, u.current, u.old)
@@ -159,6 +160,20 @@ func (u *upgrades) check(old, current Scenario) error {
 	return nil
 }
 
+// shareDefinitions lets both versions share their custom kinds if they are equal. Otherwise kinds with several versions
+// are compared in that of the new version if the old one serves it.
+func (u *upgrades) shareDefinitions() {
+	if reflect.DeepEqual(u.old.CRDs, u.current.CRDs) {
+		u.old.registry, u.old.applier = u.current.registry, u.current.applier
+	}
+	u.old.shown = maps.Clone(u.old.shown)
+	for kind, version := range u.current.shown {
+		if _, served := u.old.registry.For(kind.WithVersion(version)); served && u.old.shown[kind] != "" {
+			u.old.shown[kind] = version
+		}
+	}
+}
+
 func (p *plan) programNames() []string {
 	var names []string
 	for _, program := range p.programs {
@@ -192,6 +207,20 @@ func (p *plan) of(process int) *plan {
 		return p
 	}
 	return p.upgrade.versions[min(process, len(p.upgrade.versions))-1]
+}
+
+// upgrade ends the processes of the present version, and replaces the definitions of custom kinds by those of the next
+// one. It reports whether the next version can start.
+func (r *run) upgrade(next *plan, number int) bool {
+	r.processes.upgrade(number)
+	if next.registry != r.running.registry {
+		if err := r.world.server.Redefine(next.registry, next.applier); err != nil {
+			r.violate(scenarioFailure("the definitions of the " + next.version + " are refused: " + err.Error()))
+			return false
+		}
+	}
+	r.running, r.world.running = next, next
+	return true
 }
 
 // alone returns the plans that have the runs without faults.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
@@ -24,14 +23,10 @@ const conversionPath = "/convert"
 // the caches of a process may need it before its set-up has ended. If it has registered none, that of an older version
 // remains.
 func (r *run) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
-	version := r.running
-	if version == nil {
-		version = r.plan.of(1)
-	}
-	if version.converter == nil && r.converter != nil {
+	if r.running.converter == nil && r.converter != nil {
 		return convert(r.converter, review)
 	}
-	return version.convert(review)
+	return r.running.convert(review)
 }
 
 // convert calls the conversion webhook of a version. Until one is registered, the types of the scheme convert, as with
@@ -81,33 +76,6 @@ func (r *run) startConversions(m *processManager) {
 		r.violate(scenarioFailure(fmt.Sprintf(
 			"the definition of %s has the conversion strategy Webhook, but Setup registers no webhook at %s", kind, conversionPath,
 		)))
-	}
-}
-
-// redefine applies the definitions of the version that starts, if they differ from those that are served. A rollback
-// keeps the newer ones if the API server refuses the older ones, because objects are stored in a version that these do
-// not have.
-func (r *run) redefine() {
-	w := &r.world
-	if w.defined == nil {
-		w.defined = r.plan.of(1)
-	}
-	if r.running.registry != w.defined.registry {
-		if err := w.server.Redefine(r.running.registry, r.running.applier); err == nil {
-			w.defined = r.running
-		} else if r.running != r.plan.of(1) {
-			r.violate(scenarioFailure("CRDs: " + err.Error()))
-		}
-	}
-	if r.plan.upgrade != nil {
-		w.server.Show(r.running.primary) // the state is compared with that of this version
-	}
-}
-
-// sharesDefinitions makes two versions of a program share their registry if they have the same definitions.
-func (p *plan) sharesDefinitions(other *plan) {
-	if p.Scheme == other.Scheme && equality.Semantic.DeepEqual(p.CRDs, other.CRDs) {
-		p.registry, p.applier = other.registry, other.applier
 	}
 }
 

@@ -215,10 +215,10 @@ func TestConversionIsRequired(t *testing.T) {
 	}
 }
 
-// oldGaugeReconciler is the reconciler before there was a second version.
-type oldGaugeReconciler struct{ client.Client }
+// firstGaugeReconciler is the reconciler before there was a second version.
+type firstGaugeReconciler struct{ client.Client }
 
-func (r *oldGaugeReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *firstGaugeReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	gauge := &gaugeV1{}
 	if err := r.Get(ctx, req.NamespacedName, gauge); err != nil || gauge.DeletionTimestamp != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -248,7 +248,7 @@ func TestUpgradeToAnotherVersion(t *testing.T) {
 			For: &gaugeV1{}, CRDs: []client.Object{crd},
 			Setup: func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&gaugeV1{}).Owns(&corev1.ConfigMap{}).Complete(
-					&oldGaugeReconciler{mgr.GetClient()},
+					&firstGaugeReconciler{mgr.GetClient()},
 				)
 			},
 		}

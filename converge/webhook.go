@@ -66,7 +66,7 @@ func (m *processManager) GetWebhookServer() ctrlwebhook.Server {
 // startWebhooks lets the API server call the webhooks that a process has registered.
 func (r *run) startWebhooks(m *processManager) {
 	var unknown []string
-	m.process.webhooks, unknown = r.plan.webhooksOf(m.process, m.webhooks)
+	m.process.webhooks, unknown = r.running.webhooksOf(m.process, m.webhooks)
 	if r.plan.recordsReference() {
 		m.process.program.uncalled = unknown
 	}

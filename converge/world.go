@@ -25,16 +25,16 @@ const (
 
 // world is everything outside of the process: the API server, the external system, and the clock.
 type world struct {
-	plan  *plan
-	begin time.Time
+	plan *plan
+	// running is that of the verdict.
+	running *plan
+	begin   time.Time
 	// ended is the time of the end of the run, or 0.
 	ended time.Duration
 	// over is set at the end: nothing acts any more.
 	over bool
 
 	server *memapi.Server
-	// defined is the version whose definitions are served, or nil before the first process starts.
-	defined *plan
 	// user is the client of the users, and other that of another client that interferes.
 	user, other client.Client
 	cloud       cloudState
@@ -54,12 +54,13 @@ type world struct {
 }
 
 func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memapi.Conversion) world {
+	first := p.of(1)
 	server := memapi.New(memapi.Options{
-		Registry: p.of(1).registry, Applier: p.of(1).applier, Admission: admission, Seed: seed, Conversion: conversion,
+		Registry: first.registry, Applier: first.applier, Admission: admission, Seed: seed, Conversion: conversion,
 		Versions: p.shown,
 	})
 	return world{
-		plan: p, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
+		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
 		own: map[types.UID]bool{},
 	}
 }
@@ -72,7 +73,7 @@ func (w *world) born(e memapi.Event) {
 	if w.plan.isProgram(e.Client) {
 		w.own[e.Object.GetUID()] = true
 	}
-	if e.Kind == w.plan.primary {
+	if e.Kind == w.running.primary {
 		replacement := uidOf(w.generated.thing(e.Kind, e.Object))
 		w.primaries = append(slices.DeleteFunc(slices.Clone(w.primaries), func(g generatedName) bool {
 			return g.replacement == replacement
@@ -121,7 +122,7 @@ func (w *world) eventsOf(kind schema.GroupVersionKind) []memapi.Event {
 // livePrimary returns the primary object of a request if it exists, is not being deleted, and has an owner if it names
 // one.
 func (w *world) livePrimary(key types.NamespacedName) client.Object {
-	primary := w.server.Get(w.plan.primary, key)
+	primary := w.server.Get(w.running.primary, key)
 	if primary == nil || primary.GetDeletionTimestamp() != nil || w.orphan(primary) {
 		return nil
 	}
