@@ -25,10 +25,12 @@ import (
 //
 // The old scenario has what differs in the old version: New, Setup, Programs, Owns, Watches, Filters, Indexes, CRDs,
 // Webhooks, Uncached and Desired. All else comes from the current scenario. If there are several programs, all are
-// upgraded at once. Definitions in CRDs are replaced at that moment, so that the storage version can change. There are two runs without faults, one of each
-// version alone. The state at a Settle is compared with that of the version that runs then, and fields that differ
-// between runs of either version are not compared. The controller may create and delete each object as often as the
-// version does that does so more often. An object that only one version creates, the other one may delete.
+// upgraded at once. The definitions in CRDs are replaced at the same time, so that the storage version can change.
+//
+// There are two runs without faults, one of each version alone. The state at a Settle is compared with that of the
+// version that runs then, and fields that differ between runs of either version are not compared. The controller may
+// create and delete each object as often as the version does that does so more often. An object that only one version
+// creates, the other one may delete.
 //
 // An object that an upgrade deletes and creates again is a failure, unless an [Exception] of [OracleDuplicates]
 // declares it. [Scenario.NoRollback] declares that going back is not supported. The log has what an upgrade changes
