@@ -145,9 +145,12 @@ func (u *upgrades) check(old, current Scenario) error {
 		name     string
 		old, new int
 	}{
-		{"Given", len(old.Given), len(current.Given)}, {"World", len(old.World), len(current.World)},
-		{"Masks", len(old.Masks), len(current.Masks)}, {"Off", len(old.Off), len(current.Off)},
-		{"Without", len(old.Without), len(current.Without)}, {"Except", len(old.Except), len(current.Except)},
+		{"Given", len(old.Given), len(current.Given)},
+		{"World", len(old.World), len(current.World)},
+		{"Masks", len(old.Masks), len(current.Masks)},
+		{"Off", len(old.Off), len(current.Off)},
+		{"Without", len(old.Without), len(current.Without)},
+		{"Except", len(old.Except), len(current.Except)},
 		{"With", len(old.With), len(current.With)},
 	} {
 		if f.old > f.new {

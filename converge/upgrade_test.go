@@ -146,7 +146,8 @@ func TestUpgrade_programs(t *testing.T) {
 		t.Errorf("got %v, want the ConfigMap of the old version", f)
 	}
 	current.Programs = nil
-	if _, err := CheckUpgrade(t, old, current, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "Programs: ") {
+	_, err := CheckUpgrade(t, old, current, DefaultOptions())
+	if err == nil || !strings.Contains(err.Error(), "field Programs: ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -264,5 +265,54 @@ func TestUpgrade_changes(t *testing.T) {
 	}
 	if text := report.Certificate.String(); !strings.Contains(text, "\nan upgrade changes "+want) {
 		t.Error(text)
+	}
+}
+
+// recreater keeps a ConfigMap with a label, and recreates it if the label is another one.
+type recreater struct {
+	client.Client
+
+	label string
+}
+
+func (r *recreater) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	secret, configMap := &corev1.Secret{}, &corev1.ConfigMap{}
+	if err := r.Get(ctx, req.NamespacedName, secret); err != nil || secret.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.Get(ctx, req.NamespacedName, configMap)
+	switch {
+	case client.IgnoreNotFound(err) != nil || configMap.DeletionTimestamp != nil || configMap.Labels[r.label] != "":
+		return reconcile.Result{}, err
+	case err == nil:
+		uid := client.Preconditions{UID: new(configMap.UID)}
+		return reconcile.Result{}, client.IgnoreNotFound(r.Delete(ctx, configMap, uid))
+	}
+	configMap = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: req.Namespace, Name: req.Name, Labels: map[string]string{r.label: "set"},
+	}}
+	if err := controllerutil.SetControllerReference(secret, configMap, scheme.Scheme); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.Create(ctx, configMap)
+}
+
+// TestUpgrade_recreates finds an object that an upgrade recreates, unless an exception declares it.
+func TestUpgrade_recreates(t *testing.T) {
+	version := func(label string) Scenario {
+		s := copierScenario(false)
+		s.New = func(e Env) reconcile.Reconciler { return &recreater{e.Client, label} }
+		return s
+	}
+	old, current := version("one"), version("two")
+	f := mustCheckUpgrade(t, old, current).Failure
+	if f == nil || f.Violation.Oracle != OracleDuplicates || f.Violation.About != "ConfigMap default/a" {
+		t.Errorf("found %v", f)
+	}
+	current.Except = []Exception{{
+		Oracle: OracleDuplicates, Object: &corev1.ConfigMap{}, Reason: "labels identify the version",
+	}}
+	if report := mustCheckUpgrade(t, old, current); report.Failure != nil {
+		t.Error(report.Failure)
 	}
 }
