@@ -17,8 +17,8 @@ import (
 
 // HorizontalPodAutoscalers is an actor that scales the targets of HorizontalPodAutoscalers to the number of replicas
 // that a function returns, within the limits of the autoscaler, and sets its status. It acts again after each change of
-// a target, so that a reconciler that resets the replicas is found. A target with 0 replicas is not scaled. The time of the last
-// scaling is not set, because it would differ after most faults.
+// a target, so that a reconciler that resets the replicas is found. A target with 0 replicas is not scaled. The time of
+// the last scaling is not set, because it would differ after most faults.
 func HorizontalPodAutoscalers(desired func(*autoscalingv2.HorizontalPodAutoscaler) int32) Actor {
 	a := actorOn("autoscaler", &autoscalingv2.HorizontalPodAutoscaler{}, func(
 		ctx context.Context, c client.Client, hpa *autoscalingv2.HorizontalPodAutoscaler,

@@ -33,7 +33,9 @@ var certificateKind = schema.GroupVersionKind{Group: "cert-manager.io", Version:
 func Certificates() Actor {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(certificateKind)
-	return Actor{Name: "certificates", For: kind, Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+	return Actor{Name: "certificates", For: kind, Act: func(
+		ctx context.Context, c client.Client, obj client.Object,
+	) error {
 		if obj.GetDeletionTimestamp() != nil {
 			return nil
 		}

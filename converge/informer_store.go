@@ -149,7 +149,6 @@ func (s *informerStore) ListIndexFuncValues(name string) []string {
 func (s *informerStore) values(name string) (func(any) []string, error) {
 	index, ok := s.indexers[name]
 	if !ok {
-		//nolint:staticcheck // the error of client-go
 		return nil, fmt.Errorf("Index with name %s does not exist", name)
 	}
 	return func(obj any) []string {

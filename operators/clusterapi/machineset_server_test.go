@@ -126,7 +126,8 @@ func countOf(t *testing.T, c client.Client, set string, infrastructure bool) int
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
 	if infrastructure {
-		list.SetGroupVersionKind(builder.InfrastructureGroupVersion.WithKind(builder.GenericInfrastructureMachineKind + "List"))
+		kind := builder.GenericInfrastructureMachineKind + "List"
+		list.SetGroupVersionKind(builder.InfrastructureGroupVersion.WithKind(kind))
 	}
 	if err := c.List(t.Context(), list, client.MatchingLabels{"set": set}); err != nil {
 		t.Fatal(err)

@@ -44,8 +44,8 @@ func (p instances) Delete(_ context.Context, claim *v1.NodeClaim) error {
 	return nil
 }
 
-// TestNodeClaimLifecycle_server shows the finding of TestNodeClaimLifecycle with a real API server: a write of the status
-// fails, and the NodeClaim is deleted before the retry. Without the failed write, the instance is deleted.
+// TestNodeClaimLifecycle_server shows the finding of TestNodeClaimLifecycle with a real API server: a write of the
+// status fails, and the NodeClaim is deleted before the retry. Without the failed write, the instance is deleted.
 func TestNodeClaimLifecycle_server(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -89,7 +89,8 @@ func TestNodeClaimLifecycle_server(t *testing.T) {
 			if err := server.Create(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
-			ctx, key := options.ToContext(t.Context(), &options.Options{IgnoreDRARequests: true}), client.ObjectKeyFromObject(node)
+			ctx := options.ToContext(t.Context(), &options.Options{IgnoreDRARequests: true})
+			key := client.ObjectKeyFromObject(node)
 			reconcileNow := func() error {
 				_, err := reconcile.AsReconciler(c, controller).Reconcile(ctx, reconcile.Request{NamespacedName: key})
 				return err
