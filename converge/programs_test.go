@@ -166,7 +166,11 @@ func TestInvalidPrograms(t *testing.T) {
 	setup := func(manager.Manager) error { return nil }
 	s.World = []Actor{Deployments(BecomeReady)}
 	s.Programs = []Program{
-		{Setup: setup}, {Name: "a"}, {Name: "user", Setup: setup}, {Name: "b", Setup: setup}, {Name: "b", Setup: setup},
+		{Setup: setup},
+		{Name: "a"},
+		{Name: "user", Setup: setup},
+		{Name: "b", Setup: setup},
+		{Name: "b", Setup: setup},
 		{Name: s.World[0].Name, Setup: setup, Uncached: []client.Object{nil}, Webhooks: []client.Object{&corev1.Secret{}}},
 	}
 	_, err := newPlan(s)

@@ -119,39 +119,47 @@ func TestPermits(t *testing.T) {
 	}{
 		"exact": {
 			rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: apps, Resources: []string{"deployments"}},
-			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments"}, true,
+			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments"},
+			true,
 		},
 		"another group": {
 			rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"deployments"}},
-			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments"}, false,
+			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments"},
+			false,
 		},
 		"a resource is not its subresource": {
 			rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: apps, Resources: []string{"deployments"}},
-			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"}, false,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"},
+			false,
 		},
 		"all resources and their subresources": {
 			rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
-			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"}, true,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"},
+			true,
 		},
 		"a subresource of all resources": {
 			rbacv1.PolicyRule{Verbs: []string{"update"}, APIGroups: apps, Resources: []string{"*/scale"}},
-			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale"}, true,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale"},
+			true,
 		},
 		"another subresource of all resources": {
 			rbacv1.PolicyRule{Verbs: []string{"update"}, APIGroups: apps, Resources: []string{"*/scale"}},
-			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"}, false,
+			memapi.Access{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "status"},
+			false,
 		},
 		"a name": {
 			rbacv1.PolicyRule{
 				Verbs: []string{"get"}, APIGroups: apps, Resources: []string{"deployments"}, ResourceNames: []string{"a"},
 			},
-			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments", Name: "a"}, true,
+			memapi.Access{Verb: "get", Group: "apps", Resource: "deployments", Name: "a"},
+			true,
 		},
 		"no name, as for a create": {
 			rbacv1.PolicyRule{
 				Verbs: []string{"create"}, APIGroups: apps, Resources: []string{"deployments"}, ResourceNames: []string{"a"},
 			},
-			memapi.Access{Verb: "create", Group: "apps", Resource: "deployments"}, false,
+			memapi.Access{Verb: "create", Group: "apps", Resource: "deployments"},
+			false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,18 +58,6 @@ func (r *oldGaugeReconciler) Reconcile(ctx context.Context, req reconcile.Reques
 	return reconcile.Result{}, r.Status().Update(ctx, gauge)
 }
 
-// defaultingConverter sets the unit of gauges that were created as v1: no default of the schema applies after a
-// conversion.
-type defaultingConverter struct{ gaugeConverter }
-
-func (c defaultingConverter) ConvertObject(ctx context.Context, src, dst runtime.Object) error {
-	err := c.gaugeConverter.ConvertObject(ctx, src, dst)
-	if hub, ok := dst.(*gaugeV2); ok && hub.Spec.Unit == "" {
-		hub.Spec.Unit = "cm"
-	}
-	return err
-}
-
 // gaugeUpgrade has an old version with a controller of v1, in which gauges are stored, and a new one with a controller
 // of v2, in which they are stored then. If prepared is set, the old version serves v2, too, and converts it.
 func gaugeUpgrade(t *testing.T, prepared bool, converter conversion.Converter) (old, current Scenario) {
@@ -114,7 +102,7 @@ func mustCheckQuickly(t *testing.T, old, current Scenario) *UpgradeReport {
 // TestUpgrade_storageVersion replaces a definition with one version by another one, which stores v2. A rollback cannot
 // replace it again.
 func TestUpgrade_storageVersion(t *testing.T) {
-	old, current := gaugeUpgrade(t, false, defaultingConverter{})
+	old, current := gaugeUpgrade(t, false, gaugeConverter{})
 	f := mustCheckQuickly(t, old, current).Failure
 	if f == nil || directionOf(f.Replay) != rollbackName || !strings.Contains(f.Violation.Message, "status.storedVersions") {
 		t.Errorf("found %v, want that the definition cannot be replaced", f)
@@ -128,7 +116,7 @@ func TestUpgrade_storageVersion(t *testing.T) {
 // TestUpgrade_storageVersionAndBack replaces a definition that has both versions, and stores gauges as v2 and then as
 // v1 again.
 func TestUpgrade_storageVersionAndBack(t *testing.T) {
-	old, current := gaugeUpgrade(t, true, defaultingConverter{})
+	old, current := gaugeUpgrade(t, true, gaugeConverter{})
 	current.Masks = []Mask{{Object: &gaugeV2{}, Field: "status.shown"}} // the old version keeps it
 	report := mustCheckQuickly(t, old, current)
 	if report.Failure != nil {
@@ -141,7 +129,7 @@ func TestUpgrade_storageVersionAndBack(t *testing.T) {
 
 // TestUpgrade_conversionWithoutDefault finds a conversion of stored objects that lacks a default.
 func TestUpgrade_conversionWithoutDefault(t *testing.T) {
-	old, current := gaugeUpgrade(t, false, gaugeConverter{})
+	old, current := gaugeUpgrade(t, false, gaugeConverter{noUnit: true})
 	f := mustCheckQuickly(t, old, current).Failure
 	if f == nil || !strings.Contains(f.String(), `spec.unit is missing, want "cm"`) {
 		t.Errorf("found %v, want the unit", f)
