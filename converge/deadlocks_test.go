@@ -127,7 +127,7 @@ var deadlocks = []struct {
 			Without: map[Fault]string{FaultChildDeleted: "the config map belongs to the secret for as long as that exists"},
 		}
 	}, []string{
-		"Secret default/a is held by the finalizer foregroundDeletion of the garbage collector, waits for ConfigMap default/a",
+		"Secret default/a is held by the finalizer foregroundDeletion of the garbage collector, waits for ConfigMap",
 		"ConfigMap default/a is held by the finalizer example.com/two of second, waits for Secret default/a",
 	}},
 	{"objects that are not primary", func(buggy bool) Scenario {

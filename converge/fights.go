@@ -29,7 +29,8 @@ const (
 	slowTurns  = 3
 )
 
-// contested reports whether an object has changed often enough for a fight. It spares most runs the comparison of fields.
+// contested reports whether an object has changed often enough for a fight. It spares most runs the comparison of
+// fields.
 func contested(events []memapi.Event, changes int) bool {
 	times := map[types.UID]int{}
 	for _, e := range events {

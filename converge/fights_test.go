@@ -63,11 +63,14 @@ var conflicts = []struct {
 			Setup:    setups(appProgram(false), scaler("hpa")),
 			Programs: []Program{{Name: "policy", Setup: limiter(most)}},
 		}
-	}, CauseFight, []string{"webhook mdeployment-v1.kb.io", "manager", "spec.replicas of Deployment default/a", "3, 2, 3, 2"}},
+	}, CauseFight, []string{
+		"webhook mdeployment-v1.kb.io", "manager", "spec.replicas of Deployment default/a", "3, 2, 3, 2",
+	}},
 	{"the owner of a config map", func(buggy bool) Scenario {
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 		return Scenario{
-			For: &corev1.ConfigMap{}, Setup: adopter("one", buggy), Programs: []Program{{Name: "second", Setup: adopter("two", buggy)}},
+			For: &corev1.ConfigMap{}, Setup: adopter("one", buggy),
+			Programs: []Program{{Name: "second", Setup: adopter("two", buggy)}},
 			Given: []client.Object{
 				&corev1.Service{ObjectMeta: meta("one"), Spec: corev1.ServiceSpec{ClusterIP: "None"}},
 				&corev1.Service{ObjectMeta: meta("two"), Spec: corev1.ServiceSpec{ClusterIP: "None"}},
@@ -79,9 +82,10 @@ var conflicts = []struct {
 	{"a claim", func(buggy bool) Scenario {
 		claim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim"}}
 		return Scenario{
-			For: &corev1.ConfigMap{}, Setup: claimer("one", buggy), Programs: []Program{{Name: "second", Setup: claimer("two", buggy)}},
-			Steps:   Steps(Apply(claim), Settle()),
-			Desired: func(State) error { return nil }, // either may hold it
+			For: &corev1.ConfigMap{}, Setup: claimer("one", buggy),
+			Programs: []Program{{Name: "second", Setup: claimer("two", buggy)}},
+			Steps:    Steps(Apply(claim), Settle()),
+			Desired:  func(State) error { return nil }, // either may hold it
 		}
 	}, CauseFight, []string{"data.holder of ConfigMap default/claim", `"one", "two"`}},
 	{"an operator of operators", func(buggy bool) Scenario {

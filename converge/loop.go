@@ -116,7 +116,9 @@ func (r *run) started(p *process, item queued) *activity {
 		r.requested = append(r.requested, item.request)
 	}
 	r.scheduler.started(item)
-	a := &activity{request: item.request, process: p, number: r.trace.reconciles, changes: r.trace.changes, cause: item.cause}
+	a := &activity{
+		request: item.request, process: p, number: r.trace.reconciles, changes: r.trace.changes, cause: item.cause,
+	}
 	a.name = p.program.reconcileName(a.number)
 	p.mu.Lock()
 	p.active = append(p.active, a)

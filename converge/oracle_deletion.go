@@ -89,7 +89,9 @@ func (o *deletionOracle) stuck(again func()) bool {
 	}
 	v := Violation{
 		Oracle: OracleDeletion, Cause: CauseNotDeleted, About: all[at].name,
-		Message: fmt.Sprintf("%s still exists; finalizers: %s", all[at].name, strings.Join(all[at].obj.GetFinalizers(), ", ")),
+		Message: fmt.Sprintf(
+			"%s still exists; finalizers: %s", all[at].name, strings.Join(all[at].obj.GetFinalizers(), ", "),
+		),
 	}
 	if len(all) > 1 {
 		for _, s := range all {

@@ -25,14 +25,18 @@ type reconcileOf[T client.Object] func(ctx context.Context, c client.Client, obj
 
 // setupOf returns the set-up of a program with one controller for a kind, which also watches objects of other kinds and
 // of the same name.
-func setupOf[T client.Object](name string, kind T, do reconcileOf[T], others ...client.Object) func(manager.Manager) error {
+func setupOf[T client.Object](
+	name string, kind T, do reconcileOf[T], others ...client.Object,
+) func(manager.Manager) error {
 	return func(mgr manager.Manager) error {
 		c := mgr.GetClient()
 		b := ctrl.NewControllerManagedBy(mgr).Named(name).For(kind).WithOptions(controller.Options{
 			SkipNameValidation: new(true),
 		})
 		for _, obj := range others {
-			b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+			b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(func(
+				_ context.Context, obj client.Object,
+			) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 			}))
 		}
@@ -103,7 +107,8 @@ func TestProgramsOvertake(t *testing.T) {
 	}
 	p := mustPlan(t, s)
 	p.refer(t)
-	if again := p.try(t, decoded, nil); len(again.violations) == 0 || again.violations[0].String() != f.Violation.String() {
+	again := p.try(t, decoded, nil)
+	if len(again.violations) == 0 || again.violations[0].String() != f.Violation.String() {
 		t.Errorf("the replay of %s: %v", f.Replay, again.violations)
 	}
 	if f := foundIn(t, countingScenario(true)); f != nil {
