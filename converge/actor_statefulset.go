@@ -19,10 +19,10 @@ import (
 )
 
 // StatefulSetPods is an actor that creates and deletes the Pods and the PersistentVolumeClaims of StatefulSets, as
-// their controller does: in order, unless the Pods are managed in parallel, and with the update strategy and the retention
-// policy of claims. It needs [Pods], and [PersistentVolumeClaims] if a reconciler waits for bound claims. There are no
-// ControllerRevisions: Pods below the partition of a rolling update stay as they are, but are created with the new
-// template. It replaces [StatefulSets].
+// their controller does: in order, unless the Pods are managed in parallel, and with the update strategy and the
+// retention policy of claims. It needs [Pods], and [PersistentVolumeClaims] if a reconciler waits for bound claims.
+// There are no ControllerRevisions: Pods below the partition of a rolling update stay as they are, but are created with
+// the new template. It replaces [StatefulSets].
 func StatefulSetPods() Actor {
 	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(
 		ctx context.Context, c client.Client, set *appsv1.StatefulSet,

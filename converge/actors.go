@@ -89,7 +89,8 @@ func (a *actors) queue(actor *actorState, key types.NamespacedName) {
 		return
 	}
 	r, name := a.run, actor.kind.Kind+" "+nameOf(key)
-	switch r.faults.at(site{act: "act " + actor.Name, kind: actor.kind.Kind, key: r.world.generated.key(key)}, actorFaults) {
+	at := site{act: "act " + actor.Name, kind: actor.kind.Kind, key: r.world.generated.key(key)}
+	switch r.faults.at(at, actorFaults) {
 	case FaultLate:
 		actor.deferred = append(actor.deferred, key)
 		r.trace.fault(actor.Name, "delays "+name, FaultLate)

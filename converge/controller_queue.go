@@ -114,7 +114,8 @@ func (c *controllerQueue) AddWithOpts(options priorityqueue.AddOpts, requests ..
 	}
 	for _, req := range requests {
 		item := queued{
-			request: request{Request: req, program: c.process.program.index, controller: c.name}, queue: c, delay: max(options.After, 0),
+			request: request{Request: req, program: c.process.program.index, controller: c.name}, queue: c,
+			delay: max(options.After, 0),
 			retry: options.RateLimited,
 		}
 		if item.delay == 0 && !item.retry {

@@ -22,7 +22,8 @@
 // [States] changes what users want instead of injecting faults: it compares the state after each sequence of specs with
 // that of a new object.
 //
-// [Upgrade] lets a new version of a controller take over from an old one at any point, and the old one from the new one.
+// [Upgrade] lets a new version of a controller take over from an old one at any point, and the old one from the new
+// one.
 //
 // # How it works
 //
@@ -69,15 +70,15 @@
 //   - queue.go and controller_queue.go have its requests
 //   - process.go has its pending calls, which pass from client.go, or from rest.go if they are HTTP requests, to
 //     gateway.go, which injects faults and sends them, and authorization.go, which checks the roles
-//   - informer.go, cache.go and read.go are its caches, which process_informer.go and informer_store.go show as client-go
-//     does, and watches.go forwards events to them
+//   - informer.go, cache.go and read.go are its caches, which process_informer.go and informer_store.go show as
+//     client-go does, and watches.go forwards events to them
 //
 // The verdict:
 //   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
 //   - snapshot.go, flatten.go and alike.go compare states, in which generated.go and random_names.go
 //     replace generated names
-//   - history.go lists the last changes with their writers, in which fights.go, webhook_fights.go and cycles.go find those
-//     who keep each other busy, and deadlocks.go finds finalizers that wait for each other
+//   - history.go lists the last changes with their writers, in which fights.go, webhook_fights.go and cycles.go find
+//     those who keep each other busy, and deadlocks.go finds finalizers that wait for each other
 //   - fault_table.go describes the faults
 //   - hint.go finds the usual mistake, for which clues*.go search the timeline
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened
@@ -110,9 +111,9 @@
 // Package variables survive crashes, and deferred functions run at a crash; their requests have no effect. Goroutines
 // of one reconcile run one at a time, in a fixed order. The only admission is the schema of custom resources and the
 // webhooks of the manager. Permissions are checked only with [Scenario.Roles]. There is no clock skew, and there are no
-// external systems except [Cloud] and those that [Env.Call] stands for. A reconciler must not wait for real time, for a lock that is held across a
-// request, or for the network: a run happens in a bubble of testing/synctest, and a warning is printed if it gets
-// stuck.
+// external systems except [Cloud] and those that [Env.Call] stands for. A reconciler must not wait for real time, for a
+// lock that is held across a request, or for the network: a run happens in a bubble of testing/synctest, and a warning
+// is printed if it gets stuck.
 //
 // # Flags
 //

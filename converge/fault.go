@@ -73,7 +73,8 @@ const (
 // Faults of processes, users, actors and dependents.
 const (
 	// FaultRestart ends the process while no reconcile is running: when the controller is idle, or when another program
-	// makes a request that one of its webhooks is called for. That request then fails, unless the webhook ignores failures.
+	// makes a request that one of its webhooks is called for. That request then fails, unless the webhook ignores
+	// failures.
 	FaultRestart Fault = "restart"
 	// FaultMeanwhile performs the next steps of the users during a reconcile, just before a request.
 	FaultMeanwhile Fault = "meanwhile"

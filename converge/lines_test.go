@@ -123,7 +123,8 @@ func TestChangeText(t *testing.T) {
 
 // TestContentOfUntypedObjects checks that the text of a timeline does not change objects of the API server.
 func TestContentOfUntypedObjects(t *testing.T) {
-	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "resourceVersion": "1"}}}
+	metadata := map[string]any{"name": "a", "resourceVersion": "1"}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
 	if content := contentOf(u); content["metadata"].(map[string]any)["resourceVersion"] != nil {
 		t.Errorf("the content has a resource version: %v", content)
 	}

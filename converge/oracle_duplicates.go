@@ -82,8 +82,9 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 	}
 }
 
-// delete counts a deletion. An object with a generated name that was created by a reconcile that did not end, or failed,
-// may be deleted and replaced by another one: a later reconcile cannot know that the first one is what it needs.
+// delete counts a deletion. An object with a generated name that was created by a reconcile that did not end, or
+// failed, may be deleted and replaced by another one: a later reconcile cannot know that the first one is what it
+// needs.
 func (o *duplicatesOracle) delete(t thing, uid types.UID) {
 	if creator := o.creators[uid]; creator != nil && (!creator.returned || creator.err != nil) {
 		o.created[t]--

@@ -31,8 +31,8 @@ func TestCallsThatPanic(t *testing.T) {
 	}
 }
 
-// TestBlockedGoroutines accepts goroutines that outlive a complete run if the oracle of leaks is off: many operators have
-// some that end with the program. An incomplete run is a failure in any case.
+// TestBlockedGoroutines accepts goroutines that outlive a complete run if the oracle of leaks is off: many operators
+// have some that end with the program. An incomplete run is a failure in any case.
 func TestBlockedGoroutines(t *testing.T) {
 	s := secretScenario(func(context.Context, Env, *corev1.Secret) (reconcile.Result, error) {
 		go func() { <-make(chan struct{}) }()

@@ -139,7 +139,6 @@ func (p *process) byFields(
 		}
 		at := slices.IndexFunc(p.indexes, func(x index) bool { return x.kind == gvk && x.field == requirement.Field })
 		if at < 0 {
-			//nolint:staticcheck // the error of client-go
 			return nil, fmt.Errorf("Index with name field:%s does not exist", requirement.Field)
 		}
 		extracts = append(extracts, p.indexes[at].extract)

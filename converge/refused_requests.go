@@ -12,8 +12,8 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// refusedRequests are requests that the API server refuses with status 403 until the controller is idle: quotas that are
-// exceeded, and permissions that were taken away.
+// refusedRequests are requests that the API server refuses with status 403 until the controller is idle: quotas that
+// are exceeded, and permissions that were taken away.
 type refusedRequests []refusal
 
 // refusal refuses requests of a program that have a verb and a resource, in a namespace.

@@ -15,8 +15,8 @@ import (
 )
 
 // GetConfig returns the configuration of clients that send HTTP requests. Their requests are calls of the process, with
-// the same faults as those of its APIReader and of its client. As with the configuration of a manager, the user agent is
-// set, from which some operators take the name of their field manager.
+// the same faults as those of its APIReader and of its client. As with the configuration of a manager, the user agent
+// is set, from which some operators take the name of their field manager.
 func (m *processManager) GetConfig() *rest.Config {
 	return &rest.Config{Host: "http://converge.invalid", QPS: -1, UserAgent: byProcess, Transport: m.transport()}
 }

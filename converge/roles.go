@@ -18,8 +18,8 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// Roles reads Roles and ClusterRoles for [Scenario.Roles] from YAML and JSON files, which may have several documents. In
-// a directory it reads the files with the extensions .yaml, .yml and .json in the order of their names, without
+// Roles reads Roles and ClusterRoles for [Scenario.Roles] from YAML and JSON files, which may have several documents.
+// In a directory it reads the files with the extensions .yaml, .yml and .json in the order of their names, without
 // subdirectories. Objects of other kinds are ignored. The error lists all problems, with file and document; it is also
 // an error if there is no role.
 func Roles(paths ...string) ([]client.Object, error) {
@@ -135,7 +135,8 @@ func permits(rule rbacv1.PolicyRule, p memapi.Access) bool {
 	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, p.Name) {
 		return false
 	}
-	return oneOf(rule.Resources, p.FullResource()) || p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)
+	return oneOf(rule.Resources, p.FullResource()) ||
+		p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)
 }
 
 // rbacMarker is the marker of kubebuilder for permissions of a resource, which differ in their verbs.

@@ -39,14 +39,14 @@ type Scenario struct {
 	// Setup registers controllers with a manager, at the start and after each crash. It replaces New. [EnvOf] returns the
 	// other parts of the environment.
 	Setup func(manager.Manager) error
-	// Programs are further programs, each with a manager, caches and crashes of its own. The program of New or Setup starts
-	// first, the others in their order. All faults apply to each of them.
+	// Programs are further programs, each with a manager, caches and crashes of its own. The program of New or Setup
+	// starts first, the others in their order. All faults apply to each of them.
 	Programs []Program
 
 	// CRDs are the definitions of custom kinds: their schema, defaults and validation. A custom kind without a definition
-	// accepts all content, is namespaced, and has a status subresource if its Go type has a Status. Objects of a definition
-	// with several versions are stored once and converted: by the webhook at /convert that Setup registers, if the
-	// definition says so. With New, and before the first set-up has ended, the types of the scheme convert.
+	// accepts all content, is namespaced, and has a status subresource if its Go type has a Status. Objects of a
+	// definition with several versions are stored once and converted: by the webhook at /convert that Setup registers, if
+	// the definition says so. With New, and before the first set-up has ended, the types of the scheme convert.
 	CRDs []client.Object
 	// Webhooks are MutatingWebhookConfigurations and ValidatingWebhookConfigurations: which writes the webhooks decide
 	// about that New or Setup register with the manager. Without one, a webhook at a path of controller-runtime's builders

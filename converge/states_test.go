@@ -99,7 +99,8 @@ func TestStatesDeclared(t *testing.T) {
 	}
 }
 
-// Labels of the object are passed on to the ConfigMap. This is an advice, unless the labels are skipped, or one remains.
+// Labels of the object are passed on to the ConfigMap. This is an advice, unless the labels are skipped, or one
+// remains.
 func TestStatesOfMetadata(t *testing.T) {
 	for name, test := range map[string]struct {
 		merged, skipped bool

@@ -349,13 +349,13 @@ var upgradeHints = map[Cause]string{
 	CauseLeftOver: "delete in each reconcile what another version has created under another name",
 	CauseMissing: "an object of another version is taken for this one, or the migration does not continue after an " +
 		"interruption",
-	CauseDifferent: "compare all fields of existing objects, also of those that another version has written: a reconciler " +
-		"that only creates leaves them as they are",
+	CauseDifferent: "compare all fields of existing objects, also of those that another version has written: a " +
+		"reconciler that only creates leaves them as they are",
 	CauseDeletedAgain: "keep the objects of the other version, and change them: replacing them interrupts what they serve",
 	CauseCreatedAgain: "find the objects of the other version, whose names, labels and annotations may differ, before " +
 		"creating new ones",
-	CauseDuplicate: "find the objects of the other version, whose labels and annotations may differ, before creating new " +
-		"ones",
+	CauseDuplicate: "find the objects of the other version, whose labels and annotations may differ, before creating " +
+		"new ones",
 	CauseNotDeleted: "remove the finalizers of all versions that may have set them",
 	CausePanic:      "objects of another version lack fields: check for nil",
 }

@@ -104,7 +104,8 @@ func mustCheckQuickly(t *testing.T, old, current Scenario) *UpgradeReport {
 func TestUpgrade_storageVersion(t *testing.T) {
 	old, current := gaugeUpgrade(t, false, gaugeConverter{})
 	f := mustCheckQuickly(t, old, current).Failure
-	if f == nil || directionOf(f.Replay) != rollbackName || !strings.Contains(f.Violation.Message, "status.storedVersions") {
+	const want = "status.storedVersions"
+	if f == nil || directionOf(f.Replay) != rollbackName || !strings.Contains(f.Violation.Message, want) {
 		t.Errorf("found %v, want that the definition cannot be replaced", f)
 	}
 	current.NoRollback = "the old version does not have v2, in which gauges are stored"

@@ -74,7 +74,8 @@ func (r *run) startConversions(m *processManager) {
 	last := m.process.program.index == len(r.running.programs)-1
 	if kind := r.running.convertedByWebhook(); last && kind != "" && r.converter == nil && r.running.Setup != nil {
 		r.violate(scenarioFailure(fmt.Sprintf(
-			"the definition of %s has the conversion strategy Webhook, but Setup registers no webhook at %s", kind, conversionPath,
+			"the definition of %s has the conversion strategy Webhook, but Setup registers no webhook at %s", kind,
+			conversionPath,
 		)))
 	}
 }

@@ -210,7 +210,8 @@ func TestConversionIsRequired(t *testing.T) {
 		return ctrl.NewControllerManagedBy(mgr).For(&gaugeV2{}).Complete(&gaugeReconciler{mgr.GetClient()})
 	}
 	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil || report.Failure == nil || !strings.Contains(report.Failure.String(), "registers no webhook at /convert") {
+	const want = "registers no webhook at /convert"
+	if err != nil || report.Failure == nil || !strings.Contains(report.Failure.String(), want) {
 		t.Errorf("got %v, %v", report, err)
 	}
 }

@@ -60,8 +60,8 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memap
 		Versions: p.shown,
 	})
 	return world{
-		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(byUser), other: server.Client(byOther),
-		own: map[types.UID]bool{},
+		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(byUser),
+		other: server.Client(byOther), own: map[types.UID]bool{},
 	}
 }
 

@@ -91,7 +91,7 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 		return fmt.Errorf("--output: %q must be %q or %q", o.output, outputText, outputJSON)
 	}
 	if o.kubeconfig != "" {
-		if err := checkTarget(o.kubeconfig); err != nil {
+		if err := checkTarget(ctx, o.kubeconfig); err != nil {
 			return fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
@@ -119,7 +119,7 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 
 	kubeconfig := sb.KubeconfigPath()
 	if o.kubeconfig != "" {
-		if err := copyNew(kubeconfig, o.kubeconfig); err != nil {
+		if err := copyNew(ctx, kubeconfig, o.kubeconfig); err != nil {
 			return fmt.Errorf("--kubeconfig: %w", err)
 		}
 		defer os.Remove(o.kubeconfig)
@@ -163,13 +163,13 @@ func afterwards(dir string) string {
 
 // checkTarget returns an error if a file exists, unless it is the kubeconfig of a control plane that has ended without
 // removing it, because it was killed.
-func checkTarget(file string) error {
+func checkTarget(ctx context.Context, file string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if abandoned, err := clientcmd.LoadFromFile(file); err == nil && abandoned.CurrentContext == "trueup-controlplane" {
 		config, err := clientcmd.NewDefaultClientConfig(*abandoned, nil).ClientConfig()
-		if err == nil && !answers(config.Host) {
+		if err == nil && !answers(ctx, config.Host) {
 			return nil
 		}
 	}
@@ -177,12 +177,13 @@ func checkTarget(file string) error {
 }
 
 // answers reports whether a server listens at a URL.
-func answers(address string) bool {
+func answers(ctx context.Context, address string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return true
 	}
-	connection, err := net.DialTimeout("tcp", parsed.Host, time.Second)
+	dialer := net.Dialer{Timeout: time.Second}
+	connection, err := dialer.DialContext(ctx, "tcp", parsed.Host)
 	if err != nil {
 		return !errors.Is(err, syscall.ECONNREFUSED)
 	}
@@ -191,12 +192,12 @@ func answers(address string) bool {
 }
 
 // copyNew copies a kubeconfig to a file that does not exist. It never overwrites a kubeconfig of the user.
-func copyNew(from, to string) error {
+func copyNew(ctx context.Context, from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	if err := checkTarget(to); err != nil {
+	if err := checkTarget(ctx, to); err != nil {
 		return err
 	}
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {

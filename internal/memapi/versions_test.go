@@ -108,13 +108,13 @@ func newVersions(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, sh
 	return w
 }
 
-func newGadgetV1(name string, size int) *GadgetV1 {
-	return &GadgetV1{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: GadgetSpecV1{Size: size}}
+func newGadgetV1(name string) *GadgetV1 {
+	return &GadgetV1{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: GadgetSpecV1{Size: 3}}
 }
 
 func TestVersionsOfTypedObjects(t *testing.T) {
 	w := newVersions(t, converting(t, "v2", "v1", "v2"), "")
-	one := newGadgetV1("a", 3)
+	one := newGadgetV1("a")
 	w.create(one)
 	two := &GadgetV2{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	w.must(w.c.Get(t.Context(), client.ObjectKeyFromObject(one), two))
@@ -150,7 +150,7 @@ func TestVersionOfEvents(t *testing.T) {
 	for _, shown := range []string{"", "v1", "v2"} {
 		t.Run(shown, func(t *testing.T) {
 			w := newVersions(t, converting(t, "v2", "v1", "v2"), shown)
-			w.create(newGadgetV1("a", 3))
+			w.create(newGadgetV1("a"))
 			events := w.Events(1)
 			if len(events) != 1 {
 				t.Fatalf("%d events", len(events))
@@ -171,7 +171,7 @@ func TestVersionOfEvents(t *testing.T) {
 			w.equal("size in v1", 3, one.Object.(*GadgetV1).Spec.Size)
 			w.equal("size in v2", 3, two.Object.(*GadgetV2).Spec.Dimensions.Size)
 			w.Show(gadgetV1)
-			w.create(newGadgetV1("b", 3))
+			w.create(newGadgetV1("b"))
 			w.equal("kind of a later event", gadgetV1, w.Events(2)[0].Kind)
 			if _, ok := w.In(corev1.SchemeGroupVersion.WithKind("Pod"), events[0]); ok {
 				t.Error("an event of a Pod")
@@ -183,7 +183,7 @@ func TestVersionOfEvents(t *testing.T) {
 // TestOwnerOfAnyVersion deletes an owner that its dependent names in another version than that of the storage.
 func TestOwnerOfAnyVersion(t *testing.T) {
 	w := newVersions(t, converting(t, "v2", "v1", "v2"), "")
-	owner := newGadgetV1("a", 3)
+	owner := newGadgetV1("a")
 	w.create(owner)
 	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "a", OwnerReferences: []metav1.OwnerReference{
@@ -212,7 +212,7 @@ func TestFailedConversion(t *testing.T) {
 // TestRedefine changes the versions of a kind that has objects.
 func TestRedefine(t *testing.T) {
 	w := newVersions(t, converting(t, "v1", "v1"), "")
-	old := newGadgetV1("a", 3)
+	old := newGadgetV1("a")
 	w.create(old)
 	events, err := w.c.Watch(t.Context(), listOf(gadgetV1), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: old.ResourceVersion},
