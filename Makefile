@@ -91,7 +91,7 @@ bench: ## Run the benchmarks, with allocations, and the workloads against a hand
 	cd benchmarks && $(GO) run ./converge $(ARGS)
 
 .PHONY: report
-report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes some 20 minutes.
+report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes up to an hour.
 	cd research/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
 
 .PHONY: operators

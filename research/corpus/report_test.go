@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	reportFlag = flag.Bool("corpus.report", false, "measure package converge with the corpus; takes about 20 minutes")
+	reportFlag = flag.Bool("corpus.report", false, "measure package converge with the corpus; takes up to an hour")
 	jsonFlag   = flag.Bool("corpus.json", false, "print the report as JSON")
 	outFlag    = flag.String("corpus.out", "", "a file for the report as JSON")
 	onlyFlag   = flag.String("corpus.only", "", "a regular expression for the names of the entries that are measured")
