@@ -4,6 +4,7 @@ package converge
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,13 +61,15 @@ func ownedBy[T client.Object](owner client.Object, obj T) T {
 	return obj
 }
 
-// deadlocks are scenarios whose objects wait for each other to be deleted: each with a bug and without it.
-var deadlocks = []struct {
+type deadlockCase struct {
 	name string
 	make func(buggy bool) Scenario
 	// wants are parts of the message and the details.
 	wants []string
-}{
+}
+
+// deadlocks are scenarios whose objects wait for each other to be deleted: each with a bug and without it.
+var deadlocks = []deadlockCase{
 	{"two finalizers", func(buggy bool) Scenario {
 		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 		return Scenario{
@@ -170,5 +173,24 @@ func TestDeadlocks(t *testing.T) {
 				t.Errorf("without the bug: %v, %v", report.Failure, err)
 			}
 		})
+	}
+}
+
+// TestRelistHidesNothing deletes what a program has created, while its cache is disconnected, and before another
+// program writes it: only that one receives an error. The list after that must not hide it.
+func TestRelistHidesNothing(t *testing.T) {
+	at := slices.IndexFunc(deadlocks, func(c deadlockCase) bool { return c.name == "a deletion in the foreground" })
+	p := mustPlan(t, inDefaults(deadlocks[at].make(false)))
+	if o, ok := p.refer(t); !ok {
+		t.Fatal(o.violations)
+	}
+	s, _, err := decodeSchedule(
+		"v1:1:relist@event+added:ConfigMap:default/a:1,deleted@second:patch:ConfigMap:default/a:1",
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := p.try(t, s, nil); len(o.violations) > 0 || o.injected != 2 {
+		t.Errorf("injected %d faults, found %v", o.injected, o.violations)
 	}
 }

@@ -152,3 +152,19 @@ func (i *informer) relist(objects []client.Object, version int64) []change {
 	}
 	return changes
 }
+
+// hides reports whether a list would hide from the process that another client has deleted what the process has created
+// since the last event. No reconciler could notice that: neither an event nor an error is about it.
+func (i *informer) hides() bool {
+	created := map[types.NamespacedName]bool{}
+	for _, e := range i.coming {
+		switch {
+		case e.Type == watch.Added && e.Client == i.process.program.client:
+			created[e.Key] = true
+		case e.Type == watch.Deleted && created[e.Key] && e.Client != i.process.program.client &&
+			i.process.run.world.server.Get(i.kind, e.Key) == nil:
+			return true
+		}
+	}
+	return false
+}

@@ -90,7 +90,7 @@ func (w *watches) release(i *informer) {
 	if i.held == nil {
 		return
 	}
-	relist := i.held.fault == FaultRelist
+	relist := i.held.fault == FaultRelist && !i.hides()
 	i.held = nil
 	r := w.run
 	r.trace.watch(i, i.kind.Kind+" catches up", "")
