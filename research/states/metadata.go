@@ -24,7 +24,7 @@ var metadata = []Entry{
 					if !buggy {
 						config.Labels = nil
 					}
-					for key, value := range s.App.Labels {
+					for key, value := range s.Labels {
 						metav1.SetMetaDataLabel(&config.ObjectMeta, key, value)
 					}
 					return nil
