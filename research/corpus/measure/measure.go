@@ -93,7 +93,7 @@ func Defaults(t *testing.T, e corpus.Entry) (buggy, correct []Search, err error)
 
 // LargeRun performs the default run of a scenario with more than 300 injection points, by a controller.
 func LargeRun(t *testing.T) (Search, error) {
-	found, err := search(t, ByController(corpus.Large(12)), Default())
+	found, err := search(t, ByController(corpus.Large(20)), Default())
 	found.Entry, found.Style = "large", controller
 	return found, err
 }

@@ -118,7 +118,7 @@ func (r *Report) Begin(part string) {
 }
 
 // Continue returns a report with the measurements of an earlier one, but for some parts, which are measured again:
-// costs, bugs, alarms and mutants.
+// costs, bugs, alarms, mutants and others.
 func Continue(file, parts string, entries, buggy int) (*Report, error) {
 	r := New(entries, buggy)
 	old, err := Read(file)
@@ -130,8 +130,10 @@ func Continue(file, parts string, entries, buggy int) (*Report, error) {
 	}
 	r.Interrupted, r.Measured = old.Interrupted, old.Measured
 	if !strings.Contains(parts, "costs") {
-		r.Usual, r.Large, r.Speed, r.Lines = old.Usual, old.Large, old.Speed, old.Lines
-		r.Pairs, r.Operators = old.Pairs, old.Operators
+		r.Usual, r.Speed, r.Lines = old.Usual, old.Speed, old.Lines
+	}
+	if !strings.Contains(parts, "others") {
+		r.Large, r.Pairs, r.Operators = old.Large, old.Pairs, old.Operators
 	}
 	for _, s := range old.Searches {
 		if part := map[bool]string{true: "costs", false: "bugs"}[s.Budget == 0]; !strings.Contains(parts, part) {
