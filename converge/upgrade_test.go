@@ -87,7 +87,8 @@ func TestUpgrade_leftOver(t *testing.T) {
 	if f.Violation.Oracle != OracleEndState || f.Violation.Cause != CauseUnexpected {
 		t.Errorf("found by %s", f.Violation)
 	}
-	want := "ConfigMap default/a-a should not exist: the old version has created it, and the new version does not delete it"
+	want := "ConfigMap default/a-a should not exist: the old version has created it, " +
+		"and the new version does not delete it"
 	if f.Violation.Message != want {
 		t.Errorf("message %q", f.Violation.Message)
 	}
@@ -197,7 +198,8 @@ func TestUpgrade_oneVersionFails(t *testing.T) {
 		return reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { panic("broken") })
 	}
 	f := mustCheckUpgrade(t, renamerScenario("-a"), broken).Failure
-	if f == nil || !strings.Contains(f.Violation.Message, "broken (the new version alone)") || f.Replay != "upgrade:v1:1:" {
+	const want = "broken (the new version alone)"
+	if f == nil || !strings.Contains(f.Violation.Message, want) || f.Replay != "upgrade:v1:1:" {
 		t.Errorf("found %v", f)
 	}
 }

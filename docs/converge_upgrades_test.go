@@ -80,7 +80,9 @@ func ports(sync func(context.Context, *PortReconciler, *corev1.ConfigMap) error)
 	}
 }
 
-func portVersions(sync func(context.Context, *PortReconciler, *corev1.ConfigMap) error) (old, current converge.Scenario) {
+func portVersions(
+	sync func(context.Context, *PortReconciler, *corev1.ConfigMap) error,
+) (old, current converge.Scenario) {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	setupVersion1, setupVersion2 := ports(firstPorts), ports(sync)
 	// region upgrades-run

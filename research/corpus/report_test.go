@@ -26,7 +26,7 @@ var (
 	jsonFlag   = flag.Bool("corpus.json", false, "print the report as JSON")
 	outFlag    = flag.String("corpus.out", "", "a file for the report as JSON")
 	onlyFlag   = flag.String("corpus.only", "", "a regular expression for the names of the entries that are measured")
-	partsFlag  = flag.String("corpus.parts", "costs,others,bugs,alarms,mutants", "what is measured; -corpus.out has the rest")
+	partsFlag  = flag.String("corpus.parts", "costs,others,bugs,alarms,mutants", "what is measured")
 )
 
 // TestReport measures package converge. It fails if a target is missed. If it is interrupted, it prints the results so
