@@ -159,7 +159,8 @@ func checkStore(t *testing.T, informer cache.SharedIndexInformer) {
 	if err := informer.AddIndexers(cache.Indexers{"name": names}); err == nil {
 		t.Error("an index was added twice")
 	}
-	if store.LastStoreSyncResourceVersion() != informer.LastSyncResourceVersion() || !informer.GetController().HasSynced() {
+	if store.LastStoreSyncResourceVersion() != informer.LastSyncResourceVersion() ||
+		!informer.GetController().HasSynced() {
 		t.Error("the informer has not synced")
 	}
 	if err := store.Add(&corev1.Secret{}); err == nil {
