@@ -118,8 +118,8 @@ func (x *exploration) singles(reference *outcome) *Failure {
 	singles, enumerated := candidates(reference.points)
 	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
 	tried := singles
-	if most := x.options.SingleRequests / x.plan.length(reference); x.options.SingleRequests > 0 {
-		tried = sampled(singles, max(most, fewest), roundsOf(singles))
+	if most := x.mostSingles(); most > 0 {
+		tried = sampled(singles, most, roundsOf(singles))
 	}
 	x.cert.SinglesLeft = len(singles) - len(tried)
 	for _, d := range tried {
@@ -135,6 +135,14 @@ func (x *exploration) singles(reference *outcome) *Failure {
 		}
 	}
 	return nil
+}
+
+// mostSingles is how many single faults are tried, or 0 for all.
+func (x *exploration) mostSingles() int {
+	if x.options.SingleRequests <= 0 {
+		return 0
+	}
+	return max(x.options.SingleRequests/x.plan.length(&x.plan.reference.outcome), fewest)
 }
 
 // recoveries tries the faults at the points that only exist after another one.
@@ -154,20 +162,33 @@ func (x *exploration) recoveries(*outcome) *Failure {
 			candidates = append(candidates, schedule{first, second})
 		}
 	}
+	return x.secondFaults(candidates)
+}
+
+// secondFaults tries schedules with a second fault, or a sample of them.
+func (x *exploration) secondFaults(candidates []schedule) *Failure {
 	tried := candidates
 	if x.options.Recoveries >= 0 {
 		tried = sampled(candidates, x.options.Recoveries, nil)
 	}
-	for _, s := range tried {
+	failure := x.tryEach(tried, &x.cert.Recoveries)
+	if failure == nil {
+		x.cert.RecoveriesLeft = len(candidates) - x.cert.Recoveries
+	}
+	return failure
+}
+
+// tryEach tries schedules, as far as the budget allows, and counts those without a failure.
+func (x *exploration) tryEach(schedules []schedule, count *int) *Failure {
+	for _, s := range schedules {
 		if x.outOfTime() {
 			break
 		}
 		if _, failure := x.try(s); failure != nil {
 			return failure
 		}
-		x.cert.Recoveries++
+		*count++
 	}
-	x.cert.RecoveriesLeft = len(candidates) - x.cert.Recoveries
 	return nil
 }
 
@@ -283,11 +304,16 @@ func (x *exploration) swarm(reference *outcome) *Failure {
 	if len(points) == 0 {
 		return nil
 	}
+	return x.tryRandom(func(n uint64) schedule { return randomSchedule(points, x.options.Seed, n) })
+}
+
+// tryRandom tries random schedules, which their number determines.
+func (x *exploration) tryRandom(numbered func(n uint64) schedule) *Failure {
 	for n := range x.options.Random {
 		if x.outOfTime() {
 			return nil
 		}
-		if _, failure := x.try(randomSchedule(points, x.options.Seed, uint64(n))); failure != nil {
+		if _, failure := x.try(numbered(uint64(n))); failure != nil {
 			return failure
 		}
 		x.cert.Random++

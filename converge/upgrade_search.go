@@ -108,11 +108,7 @@ func (x *upgradeSearch) search(previous *upgradeSearch) *Failure {
 func (x *upgradeSearch) upgrades() *Failure {
 	points := x.plan.reference.points
 	x.before = candidatesOf(points)
-	ending := slices.Clone(points)
-	for i := range ending {
-		ending[i].faults &= endingFaults
-	}
-	found, enumerated := candidates(ending)
+	found, enumerated := candidates(onlyEnding(points))
 	// An upgrade at rest is the easiest one to understand.
 	slices.SortStableFunc(found, func(a, b deviation) int { return boolOrder(a.isRest(), b.isRest()) })
 	x.cert.Points, x.cert.Enumerated, x.cert.Pruned = len(points), enumerated, enumerated-len(found)
@@ -130,12 +126,13 @@ func (x *upgradeSearch) upgrades() *Failure {
 	return nil
 }
 
-// mostSingles is how many single faults are tried, or 0 for all.
-func (x *upgradeSearch) mostSingles() int {
-	if x.options.SingleRequests <= 0 {
-		return 0
+// onlyEnding returns points with only those of their faults that end the process.
+func onlyEnding(points []injectionPoint) []injectionPoint {
+	found := slices.Clone(points)
+	for i := range found {
+		found[i].faults &= endingFaults
 	}
-	return max(x.options.SingleRequests/x.plan.length(&x.plan.reference.outcome), fewest)
+	return found
 }
 
 // boolOrder orders true before false.
@@ -166,12 +163,8 @@ func (x *upgradeSearch) switchWith(s schedule) *Failure {
 	if rest && len(s) == 1 {
 		x.changes.add(x.plan, &o, s[0])
 	}
-	ending := slices.Clone(after)
-	for i := range ending {
-		ending[i].faults &= endingFaults
-	}
 	x.switches = append(x.switches, switched{
-		schedule: s, rest: rest, next: candidatesOf(x.unseen(after)), ends: candidatesOf(ending),
+		schedule: s, rest: rest, next: candidatesOf(x.unseen(after)), ends: candidatesOf(onlyEnding(after)),
 	})
 	return nil
 }
@@ -234,21 +227,7 @@ func (x *upgradeSearch) after() *Failure {
 			found = append(found, s.schedule.with(next))
 		}
 	}
-	tried := found
-	if x.options.Recoveries >= 0 {
-		tried = sampled(found, x.options.Recoveries, nil)
-	}
-	for _, s := range tried {
-		if x.outOfTime() {
-			break
-		}
-		if _, failure := x.try(s); failure != nil {
-			return failure
-		}
-		x.cert.Recoveries++
-	}
-	x.cert.RecoveriesLeft = len(found) - x.cert.Recoveries
-	return nil
+	return x.secondFaults(found)
 }
 
 // shortlyBefore tries faults of the old version shortly before an upgrade.
@@ -274,16 +253,7 @@ func (x *upgradeSearch) shortlyBefore() *Failure {
 	if x.options.Pairs >= 0 {
 		pairs = pairs[:min(len(pairs), x.options.Pairs)]
 	}
-	for _, s := range pairs {
-		if x.outOfTime() {
-			break
-		}
-		if _, failure := x.try(s); failure != nil {
-			return failure
-		}
-		x.cert.Pairs++
-	}
-	return nil
+	return x.tryEach(pairs, &x.cert.Pairs)
 }
 
 // swarm tries a switch with up to five other faults, of some kinds at a time.
@@ -291,16 +261,7 @@ func (x *upgradeSearch) swarm() *Failure {
 	if len(x.switches) == 0 {
 		return nil
 	}
-	for n := range x.options.Random {
-		if x.outOfTime() {
-			return nil
-		}
-		if _, failure := x.try(x.randomSchedule(uint64(n))); failure != nil {
-			return failure
-		}
-		x.cert.Random++
-	}
-	return nil
+	return x.tryRandom(x.randomSchedule)
 }
 
 func (x *upgradeSearch) randomSchedule(n uint64) schedule {
