@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/workloads"
 )
 
 // Actor is another controller, for example that of Deployments. It sees what the API server has. Its requests do not
@@ -68,7 +70,7 @@ func Deployments(progress Progress) Actor {
 		ctx context.Context, c client.Client, obj *appsv1.Deployment,
 	) error {
 		before := obj.Status.DeepCopy()
-		replicas := count(obj.Spec.Replicas)
+		replicas := workloads.Count(obj.Spec.Replicas)
 		ready := readyOf(replicas, progress)
 		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas = obj.Generation, replicas, replicas
 		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas, obj.Status.UnavailableReplicas = ready, ready, replicas-ready
@@ -99,7 +101,7 @@ func StatefulSets(progress Progress) Actor {
 		ctx context.Context, c client.Client, obj *appsv1.StatefulSet,
 	) error {
 		before := obj.Status.DeepCopy()
-		replicas := count(obj.Spec.Replicas)
+		replicas := workloads.Count(obj.Spec.Replicas)
 		ready := readyOf(replicas, progress)
 		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas, obj.Status.CurrentReplicas =
 			obj.Generation, replicas, replicas, replicas
@@ -131,7 +133,7 @@ func Jobs(progress Progress) Actor {
 				batchv1.JobFailureTarget, batchv1.JobFailed,
 			}, batchv1.JobReasonBackoffLimitExceeded
 		} else {
-			obj.Status.Succeeded, obj.Status.CompletionTime = count(obj.Spec.Completions), &now
+			obj.Status.Succeeded, obj.Status.CompletionTime = workloads.Count(obj.Spec.Completions), &now
 		}
 		for _, end := range ends {
 			obj.Status.Conditions = append(obj.Status.Conditions,
@@ -143,34 +145,11 @@ func Jobs(progress Progress) Actor {
 	})
 }
 
-// count returns the number of replicas or completions. The default is 1.
-func count(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
-
 func readyOf(replicas int32, progress Progress) int32 {
 	if progress == Fail {
 		return 0
 	}
 	return replicas
-}
-
-// ended reports whether a Job or a Pod has finished.
-func ended(obj client.Object) bool {
-	switch obj := obj.(type) {
-	case *batchv1.Job:
-		for _, c := range obj.Status.Conditions {
-			if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
-				return true
-			}
-		}
-	case *corev1.Pod:
-		return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
-	}
-	return false
 }
 
 // hasStatus reports whether an object has a status that is not empty.

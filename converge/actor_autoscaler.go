@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/workloads"
 )
 
 // HorizontalPodAutoscalers is an actor that scales the targets of HorizontalPodAutoscalers to the number of replicas
@@ -68,7 +70,7 @@ func scaleTarget(ctx context.Context, c client.Client, hpa *autoscalingv2.Horizo
 		return nil
 	}
 	setAutoscalerCondition(hpa, autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound")
-	hpa.Status.DesiredReplicas = min(max(wanted, count(hpa.Spec.MinReplicas)), hpa.Spec.MaxReplicas)
+	hpa.Status.DesiredReplicas = min(max(wanted, workloads.Count(hpa.Spec.MinReplicas)), hpa.Spec.MaxReplicas)
 	if hpa.Status.CurrentReplicas == hpa.Status.DesiredReplicas {
 		return nil
 	}

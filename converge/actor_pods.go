@@ -5,10 +5,11 @@ package converge
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/workloads"
 )
 
 // Pods is an actor that makes the progress of Pods at once, as the scheduler and a kubelet do. With [BecomeReady], Pods
@@ -19,108 +20,28 @@ func Pods(progress Progress) Actor {
 	return Actor{
 		Name: "pods", For: &corev1.Pod{},
 		Act: func(ctx context.Context, c client.Client, obj client.Object) error {
-			pod, ok := obj.(*corev1.Pod)
-			switch {
-			case !ok || len(pod.Spec.SchedulingGates) > 0:
-				return nil
-			case pod.DeletionTimestamp != nil:
-				if grace := pod.DeletionGracePeriodSeconds; grace == nil || *grace == 0 {
-					return nil // it waits for finalizers
-				}
-				return client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
-			case ended(pod):
-				return nil
+			if pod, ok := obj.(*corev1.Pod); ok {
+				return workloads.ActOnPod(ctx, c, pod, progress == Fail)
 			}
-			before := pod.Status.DeepCopy()
-			runPod(pod, progress)
-			if equality.Semantic.DeepEqual(before, &pod.Status) {
-				return nil
-			}
-			return c.Status().Update(ctx, pod)
+			return nil
 		},
 	}
-}
-
-// runPod sets the status of a pod.
-func runPod(pod *corev1.Pod, progress Progress) {
-	restarts := pod.Spec.RestartPolicy == "" || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
-	now, ready := metav1.Now(), corev1.ConditionFalse
-	state := corev1.ContainerState{}
-	switch {
-	case restarts && progress == BecomeReady:
-		pod.Status.Phase, ready = corev1.PodRunning, corev1.ConditionTrue
-		state.Running = &corev1.ContainerStateRunning{StartedAt: now}
-	case restarts:
-		pod.Status.Phase = corev1.PodRunning
-		state.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
-	case progress == BecomeReady:
-		pod.Status.Phase = corev1.PodSucceeded
-		state.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}
-	default:
-		pod.Status.Phase = corev1.PodFailed
-		state.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", StartedAt: now, FinishedAt: now}
-	}
-	if pod.Status.StartTime == nil {
-		pod.Status.StartTime = &now
-	}
-	setPodCondition(pod, corev1.PodScheduled, corev1.ConditionTrue)
-	setPodCondition(pod, corev1.PodInitialized, corev1.ConditionTrue)
-	setPodCondition(pod, corev1.ContainersReady, ready)
-	setPodCondition(pod, corev1.PodReady, ready)
-	current := pod.Status.ContainerStatuses
-	if len(current) == len(pod.Spec.Containers) && samePhase(current[0].State, state) {
-		return
-	}
-	pod.Status.ContainerStatuses = nil
-	for _, container := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: container.Name, Image: container.Image, Ready: ready == corev1.ConditionTrue,
-			Started: new(state.Running != nil), State: state,
-		})
-	}
-}
-
-// samePhase reports whether two states of a container are running, waiting or terminated alike.
-func samePhase(a, b corev1.ContainerState) bool {
-	return (a.Running != nil) == (b.Running != nil) && (a.Waiting != nil) == (b.Waiting != nil) &&
-		(a.Terminated != nil) == (b.Terminated != nil)
-}
-
-// setPodCondition sets the status of a condition.
-func setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus) {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == kind {
-			if c.Status != status {
-				c.Status, c.LastTransitionTime = status, metav1.Now()
-			}
-			return
-		}
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: kind, Status: status, LastTransitionTime: metav1.Now(),
-	})
 }
 
 // PersistentVolumeClaims is an actor that binds PersistentVolumeClaims at once, each to a volume that does not exist as
 // an object. The capacity of a claim is what it requests, also after it was resized.
 func PersistentVolumeClaims() Actor {
-	return actorOn("volumes", &corev1.PersistentVolumeClaim{}, func(
-		ctx context.Context, c client.Client, claim *corev1.PersistentVolumeClaim,
-	) error {
-		if claim.Spec.VolumeName == "" {
-			claim.Spec.VolumeName = "pvc-" + string(claim.UID)
-			if err := c.Update(ctx, claim); err != nil {
-				return err
-			}
-		}
-		before := claim.Status.DeepCopy()
-		claim.Status.Phase, claim.Status.AccessModes = corev1.ClaimBound, claim.Spec.AccessModes
-		claim.Status.Capacity = corev1.ResourceList{
-			corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage],
-		}
-		if equality.Semantic.DeepEqual(before, &claim.Status) {
-			return nil
-		}
-		return c.Status().Update(ctx, claim)
-	})
+	return actorOn("volumes", &corev1.PersistentVolumeClaim{}, workloads.ActOnClaim)
+}
+
+// StatefulSetPods is an actor that creates and deletes the Pods and the PersistentVolumeClaims of StatefulSets, as
+// their controller does: in order, unless the Pods are managed in parallel, and with the update strategy and the
+// retention policy of claims. It needs [Pods], and [PersistentVolumeClaims] if a reconciler waits for bound claims.
+// There are no ControllerRevisions: Pods below the partition of a rolling update stay as they are, but are created with
+// the new template. It replaces [StatefulSets].
+func StatefulSetPods() Actor {
+	a := actorOn("statefulsets", &appsv1.StatefulSet{}, workloads.ActOnStatefulSet)
+	a.Owns = []client.Object{&corev1.Pod{}}
+	a.restores = true
+	return a
 }

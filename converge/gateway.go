@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/workloads"
 )
 
 // gateway is where each call of the process passes: it determines the faults that apply, injects one, performs the
@@ -167,7 +169,7 @@ func (g *gateway) objectFaults(c *call) faultSet {
 		return faults
 	}
 	faults |= changeFaults
-	if !g.run.world.own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || ended(stored) {
+	if !g.run.world.own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || workloads.Ended(stored) {
 		return faults &^ setOf(FaultDeleted, FaultRecreated)
 	}
 	// An object with a generated name would get another name, and an applied object would keep fields that the other

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/workloads"
 )
 
 // disturb injects the faults of objects when the controller is idle, and reports whether it has injected one.
@@ -20,7 +22,7 @@ func (o *otherClient) disturb() bool {
 	disturbed := false
 	for _, kind := range r.world.server.Kinds() {
 		for _, obj := range r.world.server.List(kind) {
-			if !r.world.own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || ended(obj) {
+			if !r.world.own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || workloads.Ended(obj) {
 				continue
 			}
 			if o.disturbObject(kind, obj) {
@@ -103,10 +105,10 @@ func (o *otherClient) drift(obj client.Object) error {
 			return update()
 		}
 	case *appsv1.Deployment:
-		obj.Spec.Replicas = new(count(obj.Spec.Replicas) + 1)
+		obj.Spec.Replicas = new(workloads.Count(obj.Spec.Replicas) + 1)
 		return update()
 	case *appsv1.StatefulSet:
-		obj.Spec.Replicas = new(count(obj.Spec.Replicas) + 1)
+		obj.Spec.Replicas = new(workloads.Count(obj.Spec.Replicas) + 1)
 		return update()
 	}
 	for _, key := range sortedKeys(obj.GetLabels()) {

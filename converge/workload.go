@@ -6,6 +6,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/workloads"
 )
 
 // workload is a Deployment or a StatefulSet.
@@ -21,10 +23,10 @@ func workloadOf(kind schema.GroupVersionKind, obj client.Object) (workload, bool
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		w.observed, w.available = obj.Status.ObservedGeneration, obj.Status.AvailableReplicas
-		w.wanted = count(obj.Spec.Replicas)
+		w.wanted = workloads.Count(obj.Spec.Replicas)
 	case *appsv1.StatefulSet:
 		w.observed, w.available = obj.Status.ObservedGeneration, obj.Status.AvailableReplicas
-		w.wanted = count(obj.Spec.Replicas)
+		w.wanted = workloads.Count(obj.Spec.Replicas)
 	default:
 		return w, false
 	}

@@ -43,6 +43,9 @@ func Update(obj, stored client.Object) (known bool) {
 	case *corev1.Pod:
 		Pod(obj)
 		updatePod(&obj.Spec, &stored.(*corev1.Pod).Spec)
+	case *corev1.PersistentVolumeClaim:
+		VolumeClaim(obj)
+		updateVolumeClaim(&obj.Spec, &stored.(*corev1.PersistentVolumeClaim).Spec)
 	default:
 		return fill(obj)
 	}
@@ -78,8 +81,6 @@ func fillOther(obj client.Object) (known bool) {
 	switch obj := obj.(type) {
 	case *corev1.Secret:
 		Secret(obj)
-	case *corev1.PersistentVolumeClaim:
-		VolumeClaim(obj)
 	case *corev1.PersistentVolume:
 		PersistentVolume(obj)
 	case *corev1.LimitRange:
@@ -152,6 +153,14 @@ func updatePod(spec, stored *corev1.PodSpec) {
 		if spec.PreemptionPolicy == nil {
 			spec.PreemptionPolicy = stored.PreemptionPolicy
 		}
+	}
+}
+
+// updateVolumeClaim keeps the class and the volume that Kubernetes chose for a claim. They are immutable then.
+func updateVolumeClaim(spec, stored *corev1.PersistentVolumeClaimSpec) {
+	Set(&spec.VolumeName, stored.VolumeName)
+	if spec.StorageClassName == nil {
+		spec.StorageClassName = stored.StorageClassName
 	}
 }
 

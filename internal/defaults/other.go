@@ -51,8 +51,19 @@ func Node(n *corev1.Node) {
 func VolumeClaim(c *corev1.PersistentVolumeClaim) {
 	Set(&c.Status.Phase, corev1.ClaimPending)
 	defaultClaimSpec(&c.Spec)
+	syncDataSources(&c.Spec)
 	roundUp(c.Status.Capacity)
 	roundUp(c.Status.AllocatedResources)
+}
+
+// syncDataSources copies the data source of a volume claim between its two fields. Clients may set either of them.
+func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
+	switch source, ref := spec.DataSource, spec.DataSourceRef; {
+	case source != nil && ref == nil:
+		spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
+	case ref != nil && source == nil && (ref.Namespace == nil || *ref.Namespace == ""):
+		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
+	}
 }
 
 // PersistentVolume sets the defaults of a PersistentVolume.

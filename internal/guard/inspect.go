@@ -4,10 +4,12 @@ package guard
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,12 +36,18 @@ type Change struct {
 	Verb string
 	Kind schema.GroupKind
 	Key  types.NamespacedName
-	// Before is the object in the cache, After the object that the server returned. Both are nil if either is unknown.
-	Before, After client.Object
+	// Object is the identity of the object. Subresource is "status", for example, or empty.
+	Object      Object
+	Subresource string
+	// Before is the object in the cache, Requested the object that was sent, After the object that the server returned.
+	// All are nil if one is unknown. Requested is nil for server-side apply.
+	Before, Requested, After client.Object
 }
 
 // inspection holds the records of an inspected request.
 type inspection struct {
+	// writes reports whether changes are recorded. Reads are recorded if reads is not nil.
+	writes  bool
 	reads   Versions
 	changes []Change
 }
@@ -47,18 +55,18 @@ type inspection struct {
 const (
 	// MaxReads and maxChanges limit the records of one request.
 	MaxReads   = 1000
-	maxChanges = 8
+	maxChanges = 32
 )
 
 // Inspect makes the journal record what the request reads from caches, and how its writes change objects. It must be
 // called before the request starts. It costs memory and time, so inspect few requests only.
-func (j *Journal) Inspect() { j.inspection = &inspection{reads: Versions{}} }
+func (j *Journal) Inspect() { j.inspection = inspection{writes: true, reads: Versions{}} }
 
-// Reads returns the objects that the request read, or nil if it was not inspected.
+// InspectWrites is like Inspect, but the journal does not record reads. It costs nothing if the request writes nothing.
+func (j *Journal) InspectWrites() { j.inspection.writes = true }
+
+// Reads returns the objects that the request read, or nil if its reads were not inspected.
 func (j *Journal) Reads() Versions {
-	if j.inspection == nil {
-		return nil
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.inspection.reads
@@ -66,9 +74,6 @@ func (j *Journal) Reads() Versions {
 
 // Changes returns the first changes of objects by the request. It is empty if the request was not inspected.
 func (j *Journal) Changes() []Change {
-	if j.inspection == nil {
-		return nil
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.inspection.changes
@@ -127,28 +132,25 @@ func (c *Cluster) Object(obj client.Object) Object {
 	return Object{c, gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
 }
 
-func (c *Cluster) inspectionOf(ctx context.Context) (*Journal, *inspection) {
-	if journal := c.journal(ctx); journal != nil && journal.inspection != nil {
-		return journal, journal.inspection
-	}
-	return nil, nil
-}
-
 func (c *Cluster) inspectRead(ctx context.Context, obj client.Object, err error) {
-	journal, inspection := c.inspectionOf(ctx)
-	if inspection == nil || err != nil {
+	journal := c.journal(ctx)
+	if err != nil || !journal.inspectsReads() {
 		return
 	}
 	object := c.Object(obj)
 	journal.mu.Lock()
 	defer journal.mu.Unlock()
-	if object.cluster != nil && len(inspection.reads) < MaxReads {
-		inspection.reads[object] = obj.GetResourceVersion()
+	if object.cluster != nil && len(journal.inspection.reads) < MaxReads {
+		journal.inspection.reads[object] = obj.GetResourceVersion()
 	}
 }
 
+// inspectsReads and inspectsWrites need no lock, because both are decided before the request starts.
+func (j *Journal) inspectsReads() bool  { return j != nil && j.inspection.reads != nil }
+func (j *Journal) inspectsWrites() bool { return j != nil && j.inspection.writes }
+
 func (c *Cluster) inspectList(ctx context.Context, list client.ObjectList, err error) {
-	if _, inspection := c.inspectionOf(ctx); inspection == nil || err != nil {
+	if err != nil || !c.journal(ctx).inspectsReads() {
 		return
 	}
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
@@ -162,31 +164,81 @@ func (c *Cluster) inspectList(ctx context.Context, list client.ObjectList, err e
 func notInspected(error) {}
 
 // inspectWrite is called before a write and returns a function to call after it.
-func (c *Cluster) inspectWrite(ctx context.Context, verb string, obj client.Object) func(err error) {
-	journal, inspection := c.inspectionOf(ctx)
-	if inspection == nil {
+func (c *Cluster) inspectWrite(ctx context.Context, verb, subresource string, obj client.Object) func(err error) {
+	journal := c.journal(ctx)
+	if !journal.inspectsWrites() {
 		return notInspected
 	}
 	gvk, err := c.client.GroupVersionKindFor(obj)
 	if err != nil {
 		return notInspected
 	}
-	change := Change{Step: step.Path(ctx), Verb: verb, Kind: gvk.GroupKind(), Key: client.ObjectKeyFromObject(obj)}
-	change.Before = c.cachedLike(ctx, change.Kind, obj)
+	if subresource != "" {
+		verb += " " + subresource + " of"
+	}
+	change := Change{Step: step.Path(ctx), Verb: verb, Subresource: subresource, Kind: gvk.GroupKind()}
+	if change.Before = c.cachedLike(ctx, change.Kind, obj); change.Before != nil {
+		change.Requested = copied(obj)
+	}
 	return func(err error) {
 		if err != nil {
 			return
 		}
 		if change.Before != nil {
-			change.After = obj.DeepCopyObject().(client.Object)
+			change.After = copied(obj)
 		}
 		change.Key = client.ObjectKeyFromObject(obj) // the name may be generated
-		journal.mu.Lock()
-		defer journal.mu.Unlock()
-		if len(inspection.changes) < maxChanges {
-			inspection.changes = append(inspection.changes, change)
+		change.Object = Object{c, change.Kind, change.Key}
+		journal.inspected(change)
+	}
+}
+
+func copied(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }
+
+func (j *Journal) inspected(change Change) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.inspection.changes) < maxChanges {
+		j.inspection.changes = append(j.inspection.changes, change)
+	}
+}
+
+// inspectApply is like inspectWrite, for a server-side apply. The object has the form that is read from a cache.
+func (c *Cluster) inspectApply(
+	ctx context.Context, subresource string, configuration runtime.ApplyConfiguration,
+) func(err error) {
+	if !c.journal(ctx).inspectsWrites() {
+		return notInspected
+	}
+	sent := &metav1.PartialObjectMetadata{}
+	if convert(configuration, sent) != nil {
+		return notInspected
+	}
+	obj := client.Object(sent)
+	for _, f := range c.formsOf(sent.GroupVersionKind().GroupKind()) {
+		if blank, ok := c.blank(f); ok {
+			blank.SetNamespace(sent.Namespace)
+			blank.SetName(sent.Name)
+			obj = blank
+			break
 		}
 	}
+	inspected := c.inspectWrite(ctx, "applies", subresource, obj)
+	return func(err error) {
+		if err == nil {
+			err = convert(configuration, obj)
+		}
+		inspected(err)
+	}
+}
+
+// convert copies from to the object into, by way of JSON.
+func convert(from, into any) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
 }
 
 // cachedLike returns the object from the cache, in the same Go type, or nil if it cannot be read.

@@ -23,9 +23,8 @@ type Journal struct {
 	// the result may stem from a write with an unknown outcome.
 	recordReads bool
 	// unseen reports whether the request depends on an object that is missing in the caches.
-	unseen bool
-	// inspection is nil unless the request is inspected.
-	inspection *inspection
+	unseen     bool
+	inspection inspection
 }
 
 // unseen is the journal of a request that has ended.

@@ -4,7 +4,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +49,7 @@ func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...cli
 }
 
 func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	inspected := r.cluster.inspectWrite(ctx, "creates", obj)
+	inspected := r.cluster.inspectWrite(ctx, "creates", "", obj)
 	err := r.cluster.client.Create(ctx, obj, opts...)
 	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, err)
@@ -58,7 +57,7 @@ func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client
 }
 
 func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	inspected := r.cluster.inspectWrite(ctx, "updates", obj)
+	inspected := r.cluster.inspectWrite(ctx, "updates", "", obj)
 	err := r.cluster.client.Update(ctx, obj, opts...)
 	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, err)
@@ -66,7 +65,7 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 }
 
 func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	inspected := r.cluster.inspectWrite(ctx, "patches", obj)
+	inspected := r.cluster.inspectWrite(ctx, "patches", "", obj)
 	err := r.cluster.client.Patch(ctx, obj, patch, opts...)
 	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, err)
@@ -74,7 +73,9 @@ func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Pa
 }
 
 func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	inspected := r.cluster.inspectApply(ctx, "", obj)
 	err := r.cluster.client.Apply(ctx, obj, opts...)
+	inspected(err)
 	r.cluster.applied(ctx, obj, (&client.ApplyOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
 }
@@ -82,7 +83,7 @@ func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(opts)
 	known := r.cluster.known(ctx, obj, o.Preconditions)
-	inspected := r.cluster.inspectWrite(ctx, "deletes", obj)
+	inspected := r.cluster.inspectWrite(ctx, "deletes", "", obj)
 	err := r.cluster.client.Delete(ctx, obj, opts...)
 	inspected(err)
 	r.cluster.deleted(ctx, o.DryRun, err, known)
@@ -142,7 +143,7 @@ func (r *subResourceRecorder) Create(
 func (r *subResourceRecorder) Update(
 	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
 ) error {
-	inspected := r.cluster.inspectWrite(ctx, "updates "+r.name+" of", obj)
+	inspected := r.cluster.inspectWrite(ctx, "updates", r.name, obj)
 	err := r.client.Update(ctx, obj, opts...)
 	inspected(err)
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
@@ -153,7 +154,7 @@ func (r *subResourceRecorder) Update(
 func (r *subResourceRecorder) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
-	inspected := r.cluster.inspectWrite(ctx, "patches "+r.name+" of", obj)
+	inspected := r.cluster.inspectWrite(ctx, "patches", r.name, obj)
 	err := r.client.Patch(ctx, obj, patch, opts...)
 	inspected(err)
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
@@ -164,7 +165,9 @@ func (r *subResourceRecorder) Patch(
 func (r *subResourceRecorder) Apply(
 	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
+	inspected := r.cluster.inspectApply(ctx, r.name, obj)
 	err := r.client.Apply(ctx, obj, opts...)
+	inspected(err)
 	r.cluster.applied(ctx, obj, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun, err)
 	return err
 }
@@ -191,10 +194,9 @@ func (c *Cluster) wroteSub(ctx context.Context, obj, body client.Object, dryRun 
 // applied records a server-side apply. The configuration is the response of the server.
 func (c *Cluster) applied(ctx context.Context, obj runtime.ApplyConfiguration, dryRun []string, err error) {
 	answer := &metav1.PartialObjectMetadata{}
-	if data, jsonErr := json.Marshal(obj); jsonErr != nil || json.Unmarshal(data, answer) != nil {
+	if convert(obj, answer) != nil {
 		return
 	}
-	c.inspectWrite(ctx, "applies", answer)(err)
 	c.note(ctx, answer.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(answer), answer, dryRun, err)
 }
 

@@ -43,12 +43,14 @@ const (
 // Detector detects the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent
 // use.
 type Detector struct {
-	// watched is the number of streaks. It allows a check without locking.
+	// watched is the number of streaks and histories. It allows a check without locking.
 	watched atomic.Int64
 
 	mu      sync.Mutex
 	streaks map[reconcile.Request]*streak
-	swept   time.Time
+	// histories are independent of streaks, because a conflict can be slow.
+	histories map[reconcile.Request]*history
+	swept     time.Time
 	// recent holds the times of the last counted reconciles of all resources. next is the index of the oldest.
 	recent [Limit]time.Time
 	next   int
@@ -80,14 +82,17 @@ type streak struct {
 type Entry struct {
 	// Wait is the delay of the request. 0 means no delay.
 	Wait time.Duration
-	// Inspect reports whether to inspect the journal of the request.
-	Inspect bool
+	// Inspect reports whether to inspect the reads and the writes of the request, InspectWrites whether to inspect its
+	// writes.
+	Inspect, InspectWrites bool
 }
 
 // Look describes the last reconciles of a resource. The caller uses it to detect changes by other clients.
 type Look struct {
-	// Generation is the generation of the resource after the last reconcile.
-	Generation int64
+	// Generation is the generation of the resource after the last reconcile. AnyGeneration reports whether another
+	// generation is no change, because another client changes the resource itself back and forth.
+	Generation    int64
+	AnyGeneration bool
 	// Existed reports whether the resource existed before the last reconcile.
 	Existed bool
 	// Versions holds the objects that the last reconciles have read. Ours reports whether the last reconcile wrote an
@@ -96,7 +101,7 @@ type Look struct {
 	Ours     func(guard.Object) bool
 }
 
-// Idle reports whether no resource has a streak. Then Enter need not be called.
+// Idle reports whether no resource has a streak or a history. Then Enter need not be called.
 func (d *Detector) Idle() bool { return d.watched.Load() == 0 }
 
 // Enter is called for a request that is about to start. changed reports whether other clients have changed an object
@@ -106,30 +111,43 @@ func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 		return Entry{}
 	}
 	now := time.Now()
-	d.mu.Lock()
-	r := d.streaks[req]
-	if r == nil {
-		d.mu.Unlock()
-		return Entry{}
-	}
-	if now.Before(r.ended.Add(r.requeue)) {
-		r.early = true
-	}
-	wait, entry := r.until.Sub(now), Entry{Inspect: r.points >= inspectAt || r.hot}
-	look := Look{Generation: r.generation, Existed: r.exists, Versions: r.versions, Ours: func(o guard.Object) bool {
-		_, ok := r.last[o]
-		return ok
-	}}
-	d.mu.Unlock()
-
-	// The queue runs at most one request for a resource at a time, so r does not change concurrently.
+	entry, wait, look := d.enter(req, now)
+	// The queue runs at most one request for a resource at a time, so the state of the request does not change
+	// concurrently.
 	if wait > 0 && !changed(look) {
 		entry.Wait = wait
 	}
 	return entry
 }
 
-// Reconcile describes a reconcile that did not fail.
+// enter returns the entry of a request, its wait if other clients have changed nothing, and what to look for.
+func (d *Detector) enter(req reconcile.Request, now time.Time) (entry Entry, wait time.Duration, look Look) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if h := d.histories[req]; h != nil {
+		entry.InspectWrites = true
+		entry.Inspect = now.Sub(h.suspected) < conflictGap
+		wait, look = h.until.Sub(now), h.look
+	}
+	r := d.streaks[req]
+	if r == nil {
+		return entry, wait, look
+	}
+	if now.Before(r.ended.Add(r.requeue)) {
+		r.early = true
+	}
+	entry.Inspect = entry.Inspect || r.points >= inspectAt || r.hot
+	if streakWait := r.until.Sub(now); streakWait > max(wait, 0) {
+		last := r.last
+		wait, look = streakWait, Look{
+			Generation: r.generation, Existed: r.exists, Versions: r.versions,
+			Ours: func(o guard.Object) bool { _, ok := last[o]; return ok },
+		}
+	}
+	return entry, wait, look
+}
+
+// Reconcile describes a reconcile.
 type Reconcile struct {
 	// Started is the time when the reconcile started.
 	Started time.Time
@@ -144,6 +162,8 @@ type Reconcile struct {
 	RequeueAfter time.Duration
 	// Journal records the writes of the reconcile.
 	Journal *guard.Journal
+	// Changes are the changes of objects by an inspected reconcile, at most one for each object.
+	Changes []Write
 }
 
 // Loop is a detected hot loop.
@@ -191,7 +211,7 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 		case r.changedByOthers(this.Journal.Reads(), written):
 			r.points, r.delay = min(r.points, inspectAt), 0
 		default:
-			r.count(written)
+			r.add(written)
 			d.recent[d.next%Limit] = now
 			d.next++
 			r.delay = r.nextDelay()
@@ -228,8 +248,10 @@ func (d *Detector) Forget(req reconcile.Request) {
 
 func (d *Detector) forget(req reconcile.Request) {
 	delete(d.streaks, req)
-	d.watched.Store(int64(len(d.streaks)))
+	d.count()
 }
+
+func (d *Detector) count() { d.watched.Store(int64(len(d.streaks) + len(d.histories))) }
 
 // start returns a new streak, or nil if the detector has too many streaks.
 func (d *Detector) start(req reconcile.Request, now time.Time) *streak {
@@ -242,11 +264,12 @@ func (d *Detector) start(req reconcile.Request, now time.Time) *streak {
 	}
 	r := &streak{reconciles: 1}
 	d.streaks[req] = r
-	d.watched.Store(int64(len(d.streaks)))
+	d.count()
 	return r
 }
 
-// sweep ends the streaks of resources that were not reconciled for idleTimeout, usually because they no longer exist.
+// sweep ends the streaks of resources that were not reconciled for idleTimeout, usually because they no longer exist,
+// and the histories of resources for which nothing was written for conflictGap.
 func (d *Detector) sweep(now time.Time) {
 	if now.Sub(d.swept) < sweepInterval {
 		return
@@ -255,6 +278,11 @@ func (d *Detector) sweep(now time.Time) {
 	for req, r := range d.streaks {
 		if now.Sub(r.ended) > idleTimeout {
 			delete(d.streaks, req)
+		}
+	}
+	for req, h := range d.histories {
+		if now.Sub(h.last) > conflictGap {
+			delete(d.histories, req)
 		}
 	}
 }
@@ -276,8 +304,8 @@ func (r *streak) unchanged(written map[guard.Object]guard.State) bool {
 	return true
 }
 
-// count adds a reconcile to the streak.
-func (r *streak) count(written map[guard.Object]guard.State) {
+// add adds a reconcile to the streak.
+func (r *streak) add(written map[guard.Object]guard.State) {
 	points := repeatedWrite
 	for object := range written {
 		if !r.written[object] {

@@ -23,7 +23,13 @@
 //   - A write that does not change the object is not a write.
 //   - A reconcile that fails does not count, because the queue backs off.
 //
+// A conflict is a field that the controller and another writer change back and forth. Conflicts can be slow, so they
+// are detected independently of streaks: for each request that has written something, a history keeps hashes of the
+// fields that the controller has written. If it writes the same value again although it has not changed the field
+// itself, another client has overwritten it. If the server stores another value than the controller sends, a webhook
+// has changed it. Five repetitions are a conflict. Other values are progress.
+//
 // After half of the limit, requests are inspected: the package records what they read and how their writes change
-// objects. Before that, the cost is one map lookup for resources whose last reconcile wrote an object, and nothing for
-// other resources.
+// objects. Before that, the cost of a reconcile that writes nothing is two map lookups if the controller has recently
+// written an object, and nothing otherwise. From the second reconcile that writes, writes are inspected.
 package hotloop

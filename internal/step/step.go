@@ -4,7 +4,6 @@ package step
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +16,9 @@ import (
 type Node struct {
 	// Name is the name of the reconciler, or its position within a list of reconcilers.
 	Name string
+	// Item reports whether the step is one of a varying number of equal steps, such as a child of a set or a turn of a
+	// loop. Name is data then.
+	Item bool
 	// Values are key/value pairs for the step's logger.
 	Values []any
 }
@@ -34,6 +36,8 @@ type Observer interface {
 type Started struct {
 	// Path is the names of all steps from the root to this one.
 	Path []string
+	// Item is that of the [Node].
+	Item bool
 	// Resource is the object that the step was called with.
 	Resource client.Object
 }
@@ -52,20 +56,33 @@ type Finished struct {
 
 type observerKey struct{}
 
-// observation is the observer of a context and the path of its step.
-type observation struct {
-	observer Observer
-	path     []string
+// observed is a context with an observer. It is one allocation, and context.WithValue would be two.
+type observed struct {
+	context.Context //nolint:containedctx // it is a context
+	observer        Observer
+	place           *place
+}
+
+func (o *observed) Value(key any) any {
+	if _, ok := key.(observerKey); ok {
+		return o
+	}
+	return o.Context.Value(key)
+}
+
+func observedFrom(ctx context.Context) *observed {
+	o, _ := ctx.Value(observerKey{}).(*observed)
+	return o
 }
 
 // WithObserver attaches an observer to all steps that run with the returned context, in addition to observers that are
 // already attached.
 func WithObserver(ctx context.Context, observer Observer) context.Context {
-	observed, ok := ctx.Value(observerKey{}).(observation)
-	if ok {
-		observer = both{observed.observer, observer}
+	at := &root
+	if outer := observedFrom(ctx); outer != nil {
+		observer, at = both{outer.observer, observer}, outer.place
 	}
-	return context.WithValue(ctx, observerKey{}, observation{observer: observer, path: observed.path})
+	return &observed{Context: ctx, observer: observer, place: at}
 }
 
 // both combines two observers.
@@ -83,8 +100,16 @@ func (b both) StepFinished(ctx context.Context, finished Finished) {
 // Path returns the names of the steps from the root to the current step of ctx, joined with dots. It returns "" if no
 // observer is attached.
 func Path(ctx context.Context) string {
-	observed, _ := ctx.Value(observerKey{}).(observation)
-	return strings.Join(observed.path, ".")
+	return strings.Join(Names(ctx), ".")
+}
+
+// Names returns the names of the steps from the root to the current step of ctx. It is empty if no observer is
+// attached. The caller must not change it.
+func Names(ctx context.Context) []string {
+	if o := observedFrom(ctx); o != nil {
+		return o.place.path
+	}
+	return nil
 }
 
 // Run calls work as the step that node describes and returns its results.
@@ -109,8 +134,8 @@ func Run[T client.Object](
 		}
 	}()
 
-	if observed, ok := ctx.Value(observerKey{}).(observation); ok {
-		result, err = observe(ctx, observed, node, resource, work)
+	if outer := observedFrom(ctx); outer != nil {
+		result, err = observe(ctx, outer, node, resource, work)
 	} else {
 		result, err = work(ctx, resource)
 	}
@@ -120,16 +145,17 @@ func Run[T client.Object](
 }
 
 func observe[T client.Object](
-	ctx context.Context, observed observation, node Node, resource T,
+	ctx context.Context, outer *observed, node Node, resource T,
 	work func(ctx context.Context, resource T) (reconcile.Result, error),
 ) (result reconcile.Result, err error) {
-	started := Started{Path: append(slices.Clip(observed.path), node.Name), Resource: resource}
-	ctx = context.WithValue(ctx, observerKey{}, observation{observer: observed.observer, path: started.Path})
-	ctx = observed.observer.StepStarted(ctx, started)
+	at := outer.place.below(node)
+	started := Started{Path: at.path, Item: node.Item, Resource: resource}
+	ctx = &observed{Context: ctx, observer: outer.observer, place: at}
+	ctx = outer.observer.StepStarted(ctx, started)
 	begin := time.Now()
 	panicked := true
 	defer func() {
-		observed.observer.StepFinished(ctx, Finished{
+		outer.observer.StepFinished(ctx, Finished{
 			Started: started, Duration: time.Since(begin), Result: result, Err: err, Panicked: panicked,
 		})
 	}()

@@ -37,6 +37,12 @@ func Root(ctx context.Context, trace *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, trace)
 }
 
+// Ignores reports whether an error of a step is not a failure, see [Trace.Ignore].
+func Ignores(ctx context.Context, err error) bool {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	return t != nil && t.ignores(err)
+}
+
 // LogPanic must be deferred by the root reconciler. If a panic passes, it logs the path of the step that panicked.
 func (t *Trace) LogPanic(ctx context.Context) {
 	if noted := t.panicked.Load(); noted != nil {

@@ -1,30 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reconcilers
+// Package difference describes how two values differ: as paths of JSON field names, without values that may be secret.
+package difference
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// difference is one difference between two values. It contains no values except the status and reason of conditions.
-type difference struct {
-	// path consists of JSON field names. List items are identified by their name, conditions by their type, other items
-	// by their index.
-	path string
-	// removed reports whether only the first value is set.
-	removed bool
+// Difference is one difference between two values.
+type Difference struct {
+	// Path consists of JSON field names. List items are identified by their name, conditions by their type, other items
+	// by their index. For conditions it contains the status and the reason, but no other values.
+	Path string
+	// Removed reports whether only the first value is set.
+	Removed bool
+	// Before and After are the values, which may be secret. They are nil if they are missing, and for conditions.
+	Before, After any
+
+	conditions [2]Condition
 }
 
-func (d difference) String() string { return d.path }
+// Condition is a condition of a status, without its times. It is zero for a condition that is missing.
+type Condition struct{ Status, Reason, Message string }
 
-// differences returns the differences between two values of the same Go type.
-func differences(before, after any) []difference {
+// Field returns the path without the description of the difference that the paths of conditions have.
+func (d Difference) Field() string {
+	field, _, _ := strings.Cut(d.Path, ": ")
+	return field
+}
+
+// Values returns the values to compare with other differences of the same field: Before and After, or each a
+// [Condition]. They are nil if they are missing, zero or empty.
+func (d Difference) Values() (before, after any) {
+	before, after = d.Before, d.After
+	if d.conditions != [2]Condition{} {
+		before, after = d.conditions[0], d.conditions[1]
+	}
+	if isUnset(reflect.ValueOf(before)) {
+		before = nil
+	}
+	if isUnset(reflect.ValueOf(after)) {
+		after = nil
+	}
+	return before, after
+}
+
+// Equal compares values semantically: quantities by amount, times by instant, and nil like empty. DeepEqual is faster
+// and usually sufficient.
+func Equal(a, b any) bool {
+	return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b)
+}
+
+// Between returns the differences between two values of the same Go type.
+func Between(before, after any) []Difference {
 	var found differ
 	found.values("", content(before), content(after))
 	return found
@@ -37,11 +71,13 @@ func content(value any) reflect.Value {
 	return reflect.ValueOf(value)
 }
 
-type differ []difference
+type differ []Difference
 
 func (d *differ) add(path string, before, after reflect.Value) {
 	removed := !after.IsValid() || isUnset(after) && !isUnset(before)
-	*d = append(*d, difference{path: strings.TrimPrefix(path, "."), removed: removed})
+	*d = append(*d, Difference{
+		Path: strings.TrimPrefix(path, "."), Removed: removed, Before: valueOf(before), After: valueOf(after),
+	})
 }
 
 // values compares two values. An invalid value is missing.
@@ -53,7 +89,7 @@ func (d *differ) values(path string, before, after reflect.Value) {
 		}
 		return
 	}
-	if before.CanInterface() && same(before.Interface(), after.Interface()) {
+	if before.CanInterface() && Equal(before.Interface(), after.Interface()) {
 		return
 	}
 	found := len(*d)
@@ -138,7 +174,7 @@ func (d *differ) items(path string, before, after reflect.Value) {
 		}
 	}
 	if found == len(*d) {
-		*d = append(*d, difference{path: strings.TrimPrefix(path, ".") + ": order"})
+		*d = append(*d, Difference{Path: strings.TrimPrefix(path, ".") + ": order"})
 	}
 }
 
@@ -172,7 +208,10 @@ func (d *differ) condition(path string, before, after reflect.Value) bool {
 		changes = append(changes, otherFields(before, after, len(changes) > 0)...)
 	}
 	if len(changes) > 0 {
-		*d = append(*d, difference{path: strings.TrimPrefix(path, ".") + ": " + strings.Join(changes, ", "), removed: !isOK})
+		*d = append(*d, Difference{
+			Path: strings.TrimPrefix(path, ".") + ": " + strings.Join(changes, ", "), Removed: !isOK,
+			conditions: [2]Condition{conditionOf(was, before), conditionOf(is, after)},
+		})
 	}
 	return true
 }
@@ -184,12 +223,12 @@ func otherFields(before, after reflect.Value, othersDiffer bool) (names []string
 	fields.values("", before, after)
 	attendant := []string{}
 	for _, field := range fields {
-		switch field.path {
+		switch field.Path {
 		case "status", "reason":
 		case "lastTransitionTime", "observedGeneration":
-			attendant = append(attendant, field.path)
+			attendant = append(attendant, field.Path)
 		default:
-			names = append(names, field.path)
+			names = append(names, field.Path)
 		}
 	}
 	if othersDiffer || len(names) > 0 {
@@ -198,21 +237,17 @@ func otherFields(before, after reflect.Value, othersDiffer bool) (names []string
 	return attendant
 }
 
-// changedPaths returns the paths of the differences between two values, for logs.
-func changedPaths(before, after any) []string {
-	return paths(differences(before, after))
-}
+// MaxPaths limits the number of paths in a log line.
+const MaxPaths = 20
 
-// maxLoggedPaths limits the length of a log line.
-const maxLoggedPaths = 20
-
-func paths(found []difference) []string {
-	paths := make([]string, 0, min(len(found), maxLoggedPaths+1))
+// Paths returns the first 20 paths, for logs. If there are more, the last item is "…".
+func Paths(found []Difference) []string {
+	paths := make([]string, 0, min(len(found), MaxPaths+1))
 	for _, d := range found {
-		if len(paths) == maxLoggedPaths {
+		if len(paths) == MaxPaths {
 			return append(paths, "…")
 		}
-		paths = append(paths, fmt.Sprint(d))
+		paths = append(paths, d.Path)
 	}
 	return paths
 }

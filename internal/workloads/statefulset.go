@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package workloads
 
 import (
 	"context"
@@ -18,27 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// StatefulSetPods is an actor that creates and deletes the Pods and the PersistentVolumeClaims of StatefulSets, as
-// their controller does: in order, unless the Pods are managed in parallel, and with the update strategy and the
-// retention policy of claims. It needs [Pods], and [PersistentVolumeClaims] if a reconciler waits for bound claims.
+// ActOnStatefulSet creates and deletes the Pods and the PersistentVolumeClaims of a StatefulSet, as its controller
+// does: in order, unless the Pods are managed in parallel, and with the update strategy and the retention policy of
+// claims.
 // There are no ControllerRevisions: Pods below the partition of a rolling update stay as they are, but are created with
-// the new template. It replaces [StatefulSets].
-func StatefulSetPods() Actor {
-	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(
-		ctx context.Context, c client.Client, set *appsv1.StatefulSet,
-	) error {
-		s, err := newStatefulSet(ctx, c, set)
-		if err != nil {
-			return err
-		}
-		if err := s.act(ctx); err != nil {
-			return err
-		}
-		return s.updateStatus(ctx)
-	})
-	a.Owns = []client.Object{&corev1.Pod{}}
-	a.restores = true
-	return a
+// the new template.
+func ActOnStatefulSet(ctx context.Context, c client.Client, set *appsv1.StatefulSet) error {
+	s, err := newStatefulSet(ctx, c, set)
+	if err != nil {
+		return err
+	}
+	if err := s.act(ctx); err != nil {
+		return err
+	}
+	return s.updateStatus(ctx)
 }
 
 // statefulSet is a StatefulSet with its Pods.
@@ -67,7 +60,7 @@ func newStatefulSet(ctx context.Context, c client.Client, set *appsv1.StatefulSe
 	if set.Spec.Ordinals != nil {
 		s.first = int(set.Spec.Ordinals.Start)
 	}
-	s.end = s.first + int(count(set.Spec.Replicas))
+	s.end = s.first + int(Count(set.Spec.Replicas))
 	list := &corev1.PodList{}
 	if err := c.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
 		return nil, err
@@ -87,7 +80,7 @@ func (s *statefulSet) act(ctx context.Context) error {
 	ordered := s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	for i := s.first; i < s.end; i++ {
 		acted, err := s.keep(ctx, i)
-		if err != nil || ordered && (acted || !podIsReady(s.pods[i])) {
+		if err != nil || ordered && (acted || !isReady(s.pods[i])) {
 			return err
 		}
 	}
@@ -107,7 +100,7 @@ func (s *statefulSet) keep(ctx context.Context, ordinal int) (acted bool, err er
 	switch {
 	case pod == nil:
 		return true, s.create(ctx, ordinal)
-	case pod.DeletionTimestamp == nil && ended(pod):
+	case pod.DeletionTimestamp == nil && Ended(pod):
 		return true, client.IgnoreNotFound(s.Delete(ctx, pod))
 	}
 	return false, nil
@@ -129,7 +122,7 @@ func (s *statefulSet) roll(ctx context.Context) error {
 			return nil
 		case pod.Labels[appsv1.ControllerRevisionHashLabelKey] != s.revision:
 			return client.IgnoreNotFound(s.Delete(ctx, pod))
-		case !podIsReady(pod):
+		case !isReady(pod):
 			return nil
 		}
 	}
@@ -208,7 +201,7 @@ func (s *statefulSet) updateStatus(ctx context.Context) error {
 	status.ObservedGeneration, status.UpdateRevision = s.set.Generation, s.revision
 	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.CurrentReplicas = int32(len(s.pods)), 0, 0, 0
 	for _, pod := range s.pods {
-		if podIsReady(pod) {
+		if isReady(pod) {
 			status.ReadyReplicas++
 		}
 		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] == s.revision {
@@ -230,8 +223,8 @@ func (s *statefulSet) updateStatus(ctx context.Context) error {
 	return s.Status().Update(ctx, s.set)
 }
 
-// podIsReady reports whether a Pod is ready, and is not being deleted.
-func podIsReady(pod *corev1.Pod) bool {
+// isReady reports whether a Pod is ready, and is not being deleted.
+func isReady(pod *corev1.Pod) bool {
 	if pod == nil || pod.DeletionTimestamp != nil {
 		return false
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reconcilers
+package difference
 
 import (
 	"cmp"
@@ -18,6 +18,14 @@ func dereferenced(v reflect.Value) reflect.Value {
 		v = v.Elem()
 	}
 	return v
+}
+
+// valueOf returns a value for Difference, or nil if it is missing or belongs to an unexported field.
+func valueOf(v reflect.Value) any {
+	if !v.IsValid() || !v.CanInterface() {
+		return nil
+	}
+	return v.Interface()
 }
 
 // isUnset reports whether a value is missing, zero or empty.
@@ -107,6 +115,11 @@ func conditionFields(item reflect.Value) (fields map[string]string, ok bool) {
 	return map[string]string{
 		"status": textField(item, "Status", "status"), "reason": textField(item, "Reason", "reason"),
 	}, true
+}
+
+// conditionOf returns the condition with these fields.
+func conditionOf(fields map[string]string, item reflect.Value) Condition {
+	return Condition{Status: fields["status"], Reason: fields["reason"], Message: textField(item, "Message", "message")}
 }
 
 // textField returns a string field of an item, by its Go name or by its key in unstructured content. It returns "" if
