@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/setupcheck"
+	"trueup.dev/internal/setups"
 	"trueup.dev/internal/step"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
@@ -78,11 +79,19 @@ func (r FanOut[T]) writesStatus() bool {
 // SetupWithManager sets up every handler, in order.
 func (r FanOut[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
 	for _, handler := range r {
-		if err := handler.SetupWithManager(ctx, mgr, bldr); err != nil {
+		if err := setUpHandler(ctx, mgr, bldr, handler); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setUpHandler sets up a nested reconciler. It records that the watches that are added belong to it.
+func setUpHandler[T client.Object](
+	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder, handler reconcilers.SubReconciler[T],
+) error {
+	defer setups.Enter(ctx, handler)()
+	return handler.SetupWithManager(ctx, mgr, bldr)
 }
 
 // Validate validates every handler when ctx asks for recursion, see [validation.WithRecursive].

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/setups"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -109,6 +110,7 @@ func (l *leaf[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager,
 	if handler, ok := l.handler.(interface {
 		SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error
 	}); ok {
+		defer setups.Enter(ctx, unwrapped(l.handler))()
 		return handler.SetupWithManager(ctx, mgr, bldr)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/setupcheck"
+	"trueup.dev/internal/setups"
 	"trueup.dev/internal/step"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -144,6 +145,7 @@ func (r *Opinionated[T]) SetupWithManager(
 	if err := r.Validate(validating); err != nil {
 		return err
 	}
+	defer setups.Enter(ctx, r.Handler)()
 	return r.Handler.SetupWithManager(ctx, mgr, bldr)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"trueup.dev/internal/setupcheck"
+	"trueup.dev/internal/setups"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -26,6 +27,7 @@ func (r *widened[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manag
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
+	defer setups.Enter(ctx, r.reconciler)()
 	return r.reconciler.SetupWithManager(ctx, mgr, bldr)
 }
 

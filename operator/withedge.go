@@ -145,7 +145,7 @@ func (r *WithEdge[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Mana
 		return err
 	}
 	r.listen(ctx, bldr)
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+	if err := setUpHandler(ctx, mgr, bldr, r.Reconciler); err != nil {
 		return err
 	}
 	var errs []error

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/difference"
 )
 
 // admissionMemoryTTL is how long an entry is kept after its last use.
@@ -46,7 +48,7 @@ func (m *admissionMemory[T]) expected(uid types.UID, desired T) T {
 		return desired.DeepCopyObject().(T)
 	}
 	known := value.(*admitted[T])
-	if !same(known.requested, desired) {
+	if !difference.Equal(known.requested, desired) {
 		return desired.DeepCopyObject().(T)
 	}
 	if now := time.Now(); now.After(known.renew) {
@@ -77,7 +79,7 @@ func (m *admissionMemory[T]) learn(requested, stored T, merge func(current, desi
 	// A merge may reorder the items of a list. The entry is valid only if merging it results in the stored object.
 	remerged = stored.DeepCopyObject().(T)
 	merge(remerged, result.DeepCopyObject().(T))
-	if !same(remerged, stored) {
+	if !difference.Equal(remerged, stored) {
 		m.forget(stored.GetUID())
 		return errors.New("changes by the server cannot be distinguished from changes by the merge")
 	}

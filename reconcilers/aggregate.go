@@ -20,6 +20,8 @@ import (
 
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/setupcheck"
+	"trueup.dev/internal/setups"
+	"trueup.dev/observe"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
 )
@@ -155,12 +157,13 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	bldr := root.builder(mgr, options)
 	// A resource that does not exist has no watch event.
 	bldr.WatchesRawSource(startSource(r.Request))
+	ctx, record := setups.Begin(ctx, bldr)
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+	if err := setUpNested(ctx, mgr, bldr, r.Reconciler); err != nil {
 		return nil, err
 	}
 	if err := r.AggregateObjectManager.SetupWithManager(ctx, mgr, bldr); err != nil {
@@ -169,7 +172,7 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	r.watched.readBuilder(mgr, bldr, yields)
+	r.watched.readBuilder(mgr, bldr, record, yields)
 	return bldr.Build(r)
 }
 
@@ -298,5 +301,8 @@ func (s startSource) Start(_ context.Context, queue workqueue.TypedRateLimitingI
 	queue.Add(Request(s))
 	return nil
 }
+
+// CauseType returns the type of the cause of the request.
+func (startSource) CauseType() observe.CauseType { return observe.CauseStartUp }
 
 func (s startSource) String() string { return "start" }

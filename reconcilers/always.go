@@ -62,7 +62,7 @@ func (r Always[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 func setupEach[T client.Object](ctx context.Context, mgr Manager, bldr *Builder, list []SubReconciler[T]) error {
 	for i, reconciler := range list {
 		log := logr.FromContextOrDiscard(ctx).WithName(strconv.Itoa(i))
-		if err := reconciler.SetupWithManager(logr.NewContext(ctx, log), mgr, bldr); err != nil {
+		if err := setUpNested(logr.NewContext(ctx, log), mgr, bldr, reconciler); err != nil {
 			return err
 		}
 	}

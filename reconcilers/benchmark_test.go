@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
+	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
+	"trueup.dev/observe/recorder"
 	"trueup.dev/reconcilers"
 )
 
@@ -88,3 +92,45 @@ func BenchmarkNoOpRequest(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkObservedRequest measures a no-op request of a controller with four steps and three reads, without listeners
+// and with them.
+func BenchmarkObservedRequest(b *testing.B) {
+	read := &syncReconciler{Sync: func(ctx context.Context, resource *fixture.Resource) error {
+		return reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(resource), &corev1.ConfigMap{})
+	}}
+	toMetrics, err := metrics.New(prometheus.NewRegistry())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, listeners := range map[string][]observe.Listener{
+		"None":     nil,
+		"Nop":      {observe.Nop},
+		"Metrics":  {toMetrics},
+		"Recorder": {recorder.New(recorder.Options{})},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			w.Config.Client = unchangingClient{
+				Client: w.Config.Client, resource: newResource(settled), configMap: newConfigMap("test", orphan),
+			}
+			mgr := newManager(b, w, newEventCache(w.Scheme))
+			for _, listener := range listeners {
+				observe.Of(mgr).Add(listener)
+			}
+			root := &resourceReconciler{Reconciler: sequence{read, read, syncNothing}, Config: configFor(w, mgr)}
+			controller, err := root.SetupWithManagerYieldingController(b.Context(), mgr)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if result, err := controller.Reconcile(b.Context(), testRequest); err != nil || result != (reconcilers.Result{}) {
+					b.Fatalf("result %v, error %v", result, err)
+				}
+			}
+		})
+	}
+}
+
+var syncNothing = &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { return nil }}

@@ -11,6 +11,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/difference"
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
@@ -55,7 +56,7 @@ func (r *CastResource[T, CT]) init() {
 func (r *CastResource[T, CT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
 	return setUp(ctx, mgr, bldr, r.Name, r.Validate, func(ctx context.Context, mgr Manager, bldr *Builder) error {
-		return r.Reconciler.SetupWithManager(r.castType(ctx), mgr, bldr)
+		return setUpNested(r.castType(ctx), mgr, bldr, r.Reconciler)
 	})
 }
 
@@ -98,7 +99,7 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	before := cast.DeepCopyObject().(CT)
 
 	result, err := r.Reconciler.Reconcile(StashResourceType(ctx, empty.Like(cast)), cast)
-	if same(before, cast) {
+	if difference.Equal(before, cast) {
 		return result, err
 	}
 	errs := []error{}

@@ -259,7 +259,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	slices.Sort(ids)
 
 	for _, id := range ids {
-		_, err := step.Run(ctx, step.Node{Name: id}, parent, func(ctx context.Context, parent T) (Result, error) {
+		_, err := step.Run(ctx, step.Node{Name: id, Item: true}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
 				result.Children = append(result.Children, ChildSetPartialResult[CT]{
 					Id: id, Child: r.children.private(known[id][0]),

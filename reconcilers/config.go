@@ -27,6 +27,7 @@ import (
 	"trueup.dev/duck"
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/observe"
 	"trueup.dev/tracker"
 )
 
@@ -57,15 +58,27 @@ type Config struct {
 	// if the object is deleted before the caches receive it, no watch event is delivered. Defaults to 10 seconds.
 	StaleReadsTimeout time.Duration
 
-	// AllowHotLoops disables the hot-loop protection. By default, the controller detects 100 reconciles of a resource
-	// in a row, faster than five per second, that are each only a consequence of the reconcile before. It then logs the
-	// hot loop, records the Warning event HotLoop, counts it in the metric trueup_hot_loops_total, and delays further
-	// requests for that resource. The delay starts at 1 second and grows to 1 minute. A change by another client ends
+	// AllowHotLoops disables the hot-loop protection. By default, the controller detects
+	//
+	//   - 100 reconciles of a resource in a row, faster than five per second, that are each only a consequence of the
+	//     reconcile before. The Warning event HotLoop names the writes that repeat.
+	//   - a field that this controller and another writer change back and forth: the controller has restored the same
+	//     value five times, at any speed, or the API server has stored another value than sent five times, because of a
+	//     mutating webhook. The Warning event FieldConflict names the field and both field managers, without values.
+	//
+	// It then logs the hot loop, counts it in the metric trueup_hot_loops_total, and delays further requests for that
+	// resource. The delay starts at 1 second and grows to 1 minute. A change by another client of another object ends
 	// the delay. Set AllowHotLoops for a controller that processes a queue one reconcile at a time.
 	AllowHotLoops bool
+	// LoopCondition is the type of a status condition, for example "Looping". A [ResourceReconciler] sets it to True
+	// while the resource is in a hot loop, with the reason and the message of the event, and removes it one hour after
+	// the last delayed request. By default, hot loops set no condition.
+	LoopCondition string
 
 	syncPeriod time.Duration
 	owners     *ownerIndex
+	// hub receives what the reconcilers do. It is nil if the Config was not created for a manager.
+	hub *observe.Hub
 	// guard records writes. It is nil if the Config was not created for a cluster.
 	guard *guard.Cluster
 	// cache is the cache that Client reads from and that delivers watch events. It is nil if the Config was not created
@@ -87,7 +100,7 @@ const recorderName = "controller"
 //
 // The second argument is ignored and may be nil. Users of earlier versions pass the kind of the resource.
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
-	return Config{syncPeriod: syncPeriod}.WithCluster(mgr).WithTracker()
+	return Config{syncPeriod: syncPeriod, hub: observe.Of(mgr)}.WithCluster(mgr).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero Config.
@@ -100,9 +113,11 @@ func (c Config) IsEmpty() bool {
 // invalid.
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
 	guarded := guard.NewCluster(cluster.GetClient(), cluster.GetAPIReader(), cluster.GetCache(), journalFrom)
+	duckClient := duck.NewDuckAwareClientWrapper(guarded.Client())
+	duckReader := duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient())
 	return Config{
-		Client:    duck.NewDuckAwareClientWrapper(guarded.Client()),
-		APIReader: duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient()),
+		Client:    observe.NewClient(duckClient, cluster.GetCache(), c.hub),
+		APIReader: observe.NewReader(duckReader, duckClient, c.hub),
 		Discovery: discovery.NewDiscoveryClientForConfigOrDie(cluster.GetConfig()),
 		//nolint:staticcheck // users' tests expect events of the older API
 		Recorder:      cluster.GetEventRecorderFor(recorderName),
@@ -112,8 +127,10 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		AllowStaleReads:   c.AllowStaleReads,
 		StaleReadsTimeout: c.StaleReadsTimeout,
 		AllowHotLoops:     c.AllowHotLoops,
+		LoopCondition:     c.LoopCondition,
 
 		syncPeriod: c.syncPeriod,
+		hub:        c.hub,
 		guard:      guarded,
 		owners:     newOwnerIndex(cluster.GetFieldIndexer()),
 		cache:      cluster.GetCache(),
@@ -184,6 +201,7 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 		logUntracked(ctx, err, tracked)
 		return delivered{}
 	}
+	reportTracked(ctx, ref)
 	if _, discarded := c.Tracker.(discardTracker); discarded {
 		return delivered{}
 	}
@@ -192,6 +210,19 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 		c.warnUnwatched(ctx, s.watched, kind, tracked)
 	}
 	return s.watched.deliveries(c.cache, kind)
+}
+
+func reportTracked(ctx context.Context, ref tracker.Reference) {
+	if observe.RunFrom(ctx) == nil {
+		return
+	}
+	tracked := observe.Tracked{
+		Kind: schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, Namespace: ref.Namespace, Name: ref.Name,
+	}
+	if ref.Selector != nil {
+		tracked.Selector = ref.Selector.String()
+	}
+	observe.ReportTracked(ctx, tracked)
 }
 
 // forget removes the references that a deleted resource of the root reconciler has tracked, if the tracker supports

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/internal/defaults"
+	"trueup.dev/internal/difference"
 )
 
 var schemaFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -38,7 +39,7 @@ func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (fi
 		defaults.KeepUnset(filled, current, actual)
 		return filled, true
 	}
-	mayExplain := mayBeDefaults(differences(actual, current))
+	mayExplain := mayBeDefaults(difference.Between(actual, current))
 	byServer, known := withSchemaDefaults(w.log, w.config, &r.schemas, current, mayExplain)
 	if !known {
 		return current, false

@@ -5,147 +5,13 @@ package reconcilers_test
 import (
 	"context"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	"trueup.dev/internal/fixture"
-	"trueup.dev/reconcilers"
 	rtesting "trueup.dev/testing"
 )
-
-func TestChangedPaths(t *testing.T) {
-	deployment := func(change func(*appsv1.Deployment)) any {
-		d := &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
-			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{
-					{
-						Name: "app", Image: "app:1", Args: []string{"a", "b"},
-						Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
-					},
-					{Name: "proxy", Image: "proxy:1"},
-				},
-				Tolerations: []corev1.Toleration{{Key: "a"}, {Key: "b"}},
-			}}},
-		}
-		change(d)
-		return d
-	}
-	now := metav1.Now()
-	conditions := func(conditions ...metav1.Condition) any { return &fixtureConditions{Conditions: conditions} }
-	condition := func(
-		kind string, status metav1.ConditionStatus, reason, message string, generation int64,
-	) metav1.Condition {
-		return metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
-			LastTransitionTime: now,
-		}
-	}
-	content := func(spec map[string]any, status ...any) any {
-		return &unstructured.Unstructured{
-			Object: map[string]any{"spec": spec, "status": map[string]any{"conditions": status}},
-		}
-	}
-	for name, tt := range map[string]struct {
-		before, after any
-		want          []string
-	}{
-		"nothing": {before: deployment(func(*appsv1.Deployment) {}), after: deployment(func(*appsv1.Deployment) {})},
-		"fields": {
-			before: deployment(func(*appsv1.Deployment) {}),
-			after: deployment(func(d *appsv1.Deployment) {
-				pod := &d.Spec.Template.Spec
-				d.Labels["app"], d.Labels["tier"] = "shop", "front"
-				d.Spec.Replicas = new(int32(0))
-				d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1))}
-				pod.Containers[0].Image = "app:2"
-				pod.Containers[0].Args[1] = "c"
-				pod.Containers[0].Resources.Limits["cpu"] = resource.MustParse("2")
-				pod.Tolerations = append(pod.Tolerations, corev1.Toleration{Key: "c"})
-				pod.SecurityContext = &corev1.PodSecurityContext{}
-			}),
-			want: []string{
-				"metadata.labels[app]", "metadata.labels[tier]", "spec.replicas",
-				"spec.template.spec.containers[app].args[1]", "spec.template.spec.containers[app].image",
-				"spec.template.spec.containers[app].resources.limits[cpu]",
-				"spec.template.spec.securityContext", "spec.template.spec.tolerations[2]", "spec.strategy.rollingUpdate",
-			},
-		},
-		"items": {
-			before: deployment(func(*appsv1.Deployment) {}),
-			after: deployment(func(d *appsv1.Deployment) {
-				d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}, {Name: "proxy", Image: "proxy:2"}}
-			}),
-			want: []string{
-				"spec.template.spec.containers[app]", "spec.template.spec.containers[proxy].image",
-				"spec.template.spec.containers[sidecar]",
-			},
-		},
-		"order": {
-			before: deployment(func(*appsv1.Deployment) {}),
-			after: deployment(func(d *appsv1.Deployment) {
-				containers := d.Spec.Template.Spec.Containers
-				containers[0], containers[1] = containers[1], containers[0]
-			}),
-			want: []string{"spec.template.spec.containers: order"},
-		},
-		"equal quantities": {
-			before: deployment(func(*appsv1.Deployment) {}),
-			after: deployment(func(d *appsv1.Deployment) {
-				d.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("1000m")
-			}),
-		},
-		"conditions": {
-			before: conditions(
-				condition("Gone", "True", "Was", "", 1), condition("Ready", "False", "Broken", "a secret", 1),
-				condition("Same", "True", "Fine", "", 1), condition("Synced", "True", "Fine", "one", 1),
-			),
-			after: conditions(
-				condition("New", "Unknown", "Initializing", "", 2), condition("Ready", "True", "Ready", "", 2),
-				condition("Same", "True", "Fine", "", 2), condition("Synced", "True", "Checked", "two", 2),
-			),
-			want: []string{
-				"conditions[Gone]: removed, status True, reason Was",
-				"conditions[Ready]: status False→True, reason Broken→Ready, message",
-				"conditions[Same]: observedGeneration", "conditions[Synced]: reason Fine→Checked, message",
-				"conditions[New]: added, status Unknown, reason Initializing",
-			},
-		},
-		"first conditions": {
-			before: conditions(), after: conditions(condition("Ready", "True", "Ready", "", 2)),
-			want: []string{"conditions[Ready]: added, status True, reason Ready"},
-		},
-		"unstructured": {
-			before: content(
-				map[string]any{"replicas": int64(1), "list": []any{map[string]any{"name": "a", "x": int64(1)}}},
-				map[string]any{"type": "Ready", "status": "False", "reason": "Broken"},
-			),
-			after: content(
-				map[string]any{"replicas": int64(2), "list": []any{map[string]any{"name": "a", "x": int64(2)}}, "a.b": "c"},
-				map[string]any{"type": "Ready", "status": "True", "reason": "Ready"},
-			),
-			want: []string{
-				"spec[a.b]", "spec.list[a].x", "spec.replicas", "status.conditions[Ready]: status False→True, reason Broken→Ready",
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := reconcilers.ChangedPaths(tt.before, tt.after)
-			slices.Sort(tt.want)
-			slices.Sort(got)
-			equal(t, "paths", tt.want, got)
-		})
-	}
-}
 
 // lineOf returns the part of a log line that starts with a message.
 func lineOf(log, message string) string {
@@ -168,10 +34,6 @@ func documented(t *testing.T, guide, line string) {
 		}
 	}
 	t.Errorf("the guide %s does not show this line:\n%s", guide, line)
-}
-
-type fixtureConditions struct {
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // TestResourceReconciler_StatusDiffNamesConditions checks the log line of a status write.

@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"trueup.dev/observe"
 )
 
 // EnqueueTracked returns an event handler that enqueues every resource that tracks the object of the event. Watch each
@@ -39,3 +41,6 @@ func EnqueueTracked(ctx context.Context) handler.EventHandler {
 
 // trackedHandler is the handler that EnqueueTracked returns. Its type identifies it in a watch.
 type trackedHandler struct{ handler.EventHandler }
+
+// CauseType returns the type of the causes of what the handler enqueues.
+func (*trackedHandler) CauseType() observe.CauseType { return observe.CauseTracked }

@@ -22,6 +22,3 @@ func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Reques
 func (r *AggregateReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, true)
 }
-
-// ChangedPaths exports changedPaths for tests.
-var ChangedPaths = changedPaths

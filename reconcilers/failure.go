@@ -11,6 +11,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 
 	"trueup.dev/internal/step"
+	"trueup.dev/observe"
 )
 
 // locatedError is an error of a request. Its text starts with the origin: the step and the object. It is returned only
@@ -31,6 +32,7 @@ func (r *request) report(ctx context.Context, config Config, err error) error {
 		return err
 	}
 	failures := r.trace.Failures(err)
+	observe.ReportFailures(ctx, failures)
 	if text := eventText(failures, err); text != "" && r.resource != nil && config.Recorder != nil {
 		config.Recorder.Eventf(r.resource, corev1.EventTypeWarning, "ReconcileFailed", "%s", text)
 	}

@@ -139,7 +139,7 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 		}
 		cursors.Store(ctx, Cursor[I]{Index: i, Length: len(items), Item: items[i]})
 		before := waits.begin()
-		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r.Reconciler.Reconcile)
+		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i), Item: true}, resource, r.Reconciler.Reconcile)
 		waits.end(before, err)
 		if err != nil {
 			return aggregate, err

@@ -64,7 +64,8 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 				r.Data = number(l)
 				return r, reconcilers.Result{}, nil
 			},
-			repeats: step + " updates ConfigMap default/test: data[nonce]",
+			// The history of a resource begins after its creation.
+			repeats: step + " updates ConfigMap default/test: data[nonce] (a new value in each of the last 99 writes)",
 		},
 		"created and deleted alternately": {
 			do: func(_ context.Context, l *loopWorld, r *corev1.ConfigMap) (*corev1.ConfigMap, reconcilers.Result, error) {

@@ -13,6 +13,7 @@ import (
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/hotloop"
 	"trueup.dev/internal/step"
+	"trueup.dev/observe"
 	"trueup.dev/stash"
 	rtime "trueup.dev/time"
 )
@@ -23,6 +24,7 @@ type requests struct {
 	step    rootStep
 	gate    guard.Gate
 	loops   hotloop.Detector
+	looping loopConditions
 	halts   halts
 	retries reflectedRetries
 }
@@ -83,16 +85,18 @@ func (r root) beginRequest(
 		scope: scope, requests: requests, byController: byController,
 		reflected: reflected{reconciler: r.name}, trace: step.Trace{Ignore: isQuiet},
 	}
-	inspect := false
+	loop := hotloop.Entry{}
 	if byController && !r.config.AllowHotLoops {
 		this.findsLoops, this.started = true, time.Now()
-		if wait, inspect = r.enterLoop(ctx, requests, scope.request); wait > 0 {
-			return ctx, nil, wait
+		if loop = r.enterLoop(ctx, requests, scope.request); loop.Wait > 0 {
+			observe.ReportLoop(ctx, observe.LoopFound{})
+			return ctx, nil, loop.Wait
 		}
 	}
 	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
 		wait = requests.gate.Enter(ctx, r.name, scope.request, &this.journal, r.config.staleReadsTimeout())
 		if wait > 0 {
+			observe.ReportWait(ctx, wait)
 			return ctx, nil, wait
 		}
 		this.guarded = true
@@ -100,7 +104,10 @@ func (r root) beginRequest(
 	if this.guarded || this.findsLoops {
 		this.scope.journal = &this.journal
 	}
-	if inspect {
+	switch {
+	case loop.InspectWrites && !loop.Inspect:
+		this.journal.InspectWrites()
+	case loop.Inspect:
 		this.journal.Inspect()
 		ctx = step.WithObserver(ctx, &this.requeues)
 	}
@@ -119,6 +126,9 @@ func (r *request) run(
 	result, err := step.Run(ctx, r.requests.step.of(root).Node, root.resourceType, do)
 	result, err = r.settle(ctx, root, result, err)
 	r.leaveLoop(ctx, root, result, err)
+	if err == nil {
+		result = r.requests.looping.requeue(root.config, r.scope.request, result)
+	}
 	return result, err
 }
 

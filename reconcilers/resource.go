@@ -17,6 +17,7 @@ import (
 	"trueup.dev/duck"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/setupcheck"
+	"trueup.dev/internal/setups"
 	"trueup.dev/validation"
 )
 
@@ -146,18 +147,19 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 		r.cached, _ = r.Config.GroupVersionKindFor(r.Type)
 	}
 	bldr := root.builder(mgr, r.SetupForOptions)
+	ctx, record := setups.Begin(ctx, bldr)
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.Reconciler.SetupWithManager(ctx, mgr, bldr); err != nil {
+	if err := setUpNested(ctx, mgr, bldr, r.Reconciler); err != nil {
 		return nil, err
 	}
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	r.watched.readBuilder(mgr, bldr, yields)
+	r.watched.readBuilder(mgr, bldr, record, yields)
 	return bldr.Build(r)
 }
 
@@ -188,6 +190,10 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 		problems.add("ResourceReconciler %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "ResourceReconciler %q must have a valid Reconciler", r.Name)
+	if r.Config.LoopCondition != "" && r.status.conditions == nil {
+		problems.add("ResourceReconciler %q must have a type with Status.Conditions of type []metav1.Condition to use "+
+			"Config.LoopCondition", r.Name)
+	}
 	if err := problems.err(); err != nil {
 		return err
 	}

@@ -83,6 +83,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	if r.SkipStatusUpdate {
 		return result, err
 	}
+	r.status.setLoopCondition(resource, r.Config, &r.requests.looping, req)
 	r.status.observeConditions(resource, original, observation, err)
 	r.status.keepTransitionTimes(resource, original)
 	if !r.mustWriteStatus(ctx, resource, original, err) {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/observe"
 	"trueup.dev/validation"
 )
 
@@ -51,7 +52,7 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 	if r.named {
 		bldr.Named(r.name)
 	}
-	return bldr
+	return observe.Controller(bldr)
 }
 
 // hooks are the user's functions that run before and after each request.

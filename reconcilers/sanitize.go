@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/difference"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -57,17 +58,17 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, def
 			cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported),
 		}
 	}
-	found := differences(current, desired)
-	var unset []difference
+	found := difference.Between(current, desired)
+	var unset []difference.Difference
 	if !defaultsKnown && current.GetUID() != "" {
-		unset, found = partition(found, func(d difference) bool { return d.removed })
+		unset, found = partition(found, func(d difference.Difference) bool { return d.Removed })
 	}
-	logged := []any{"diff", paths(found)}
+	logged := []any{"diff", difference.Paths(found)}
 	if log.V(1).Enabled() && !isSecret(current) {
 		logged = []any{"diff", cmp.Diff(current, desired, IgnoreAllUnexported)}
 	}
 	if len(unset) > 0 {
-		logged = append(logged, "possiblyDefaults", paths(unset))
+		logged = append(logged, "possiblyDefaults", difference.Paths(unset))
 	}
 	return logged
 }
@@ -89,7 +90,7 @@ func changes(log logr.Logger, before, after any) any {
 	if log.V(1).Enabled() {
 		return cmp.Diff(before, after, IgnoreAllUnexported)
 	}
-	return changedPaths(before, after)
+	return difference.Paths(difference.Between(before, after))
 }
 
 // isSecret reports whether obj is a Secret, including unstructured Secrets and Go types derived from Secret.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/setups"
 )
 
 // setupFunc sets up a part of a reconciler.
@@ -39,5 +40,13 @@ func nested[T client.Object](reconciler SubReconciler[T]) setupFunc {
 	if nilcheck.IsNilPointer(reconciler) {
 		return nil
 	}
-	return reconciler.SetupWithManager
+	return func(ctx context.Context, mgr Manager, bldr *Builder) error {
+		return setUpNested(ctx, mgr, bldr, reconciler)
+	}
+}
+
+// setUpNested sets up a nested reconciler. It records that the watches that are added belong to it.
+func setUpNested[T client.Object](ctx context.Context, mgr Manager, bldr *Builder, reconciler SubReconciler[T]) error {
+	defer setups.Enter(ctx, reconciler)()
+	return reconciler.SetupWithManager(ctx, mgr, bldr)
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/difference"
 )
 
 // statusType describes the status of resources of one Go type. It is computed once.
@@ -123,7 +125,7 @@ func (s *statusType) snapshot(obj client.Object) client.Object {
 
 // equal reports whether the status of two versions of a resource is equal.
 func (s *statusType) equal(a, b client.Object) bool {
-	return same(s.of(a), s.of(b))
+	return difference.Equal(s.of(a), s.of(b))
 }
 
 // of returns the status of obj for comparisons and logs, or nil if obj has no status.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/defaults"
+	"trueup.dev/internal/difference"
 )
 
 // admittedStatuses remembers how the API server changes a status that is written: it sets the defaults of the schema
@@ -47,7 +48,7 @@ func (a *admittedStatuses) isStored(
 			return true
 		}
 	}
-	if !mayBeDefaults(differences(status.of(stored), status.of(obj))) {
+	if !mayBeDefaults(difference.Between(status.of(stored), status.of(obj))) {
 		return false
 	}
 	log := logr.FromContextOrDiscard(ctx)
@@ -76,9 +77,9 @@ func (a *admittedStatuses) put(uid types.UID, known *admittedStatus) {
 }
 
 // mayBeDefaults reports whether every difference is a field that only the stored object has.
-func mayBeDefaults(found []difference) bool {
+func mayBeDefaults(found []difference.Difference) bool {
 	for _, d := range found {
-		if !d.removed {
+		if !d.Removed {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -25,7 +26,7 @@ var (
 // If the resource is being deleted, Finalize is called instead of Sync. State that must be cleaned up needs a
 // finalizer: wrap the SyncReconciler in [WithFinalizer].
 //
-// RBAC: the permissions that the functions need.
+// RBAC: the permissions that the functions need. To derive them, set Describe.
 type SyncReconciler[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `SyncReconciler`.
 	Name string
@@ -47,6 +48,10 @@ type SyncReconciler[Type client.Object] struct {
 
 	// FinalizeWithResult is like Finalize and returns a result.
 	FinalizeWithResult func(ctx context.Context, resource Type) (Result, error)
+
+	// Describe adds what the functions read and write to the graph of reconcilers, from which permissions are derived.
+	// Kinds that Setup watches are known without it. Optional.
+	Describe func(n *graph.Node)
 
 	lazyInit sync.Once
 }

@@ -18,6 +18,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/defaults"
+	"trueup.dev/internal/difference"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
@@ -224,7 +225,7 @@ func (r *UpdatingObjectManager[T]) update(
 	}
 
 	filled, known := r.withDefaults(w, current, actual)
-	if known && same(filled, actual) {
+	if known && difference.Equal(filled, actual) {
 		w.log.V(1).Info(
 			"resource is in sync with the defaults of the API server, no update required", "resource", identify(actual),
 		)

@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"trueup.dev/graph"
+	"trueup.dev/internal/setups"
 )
 
 // watched holds the kinds that a controller watches with [EnqueueTracked]. It is empty until its builder was read.
@@ -30,6 +33,8 @@ type watched struct {
 	handlers []*trackedHandler
 
 	kinds atomic.Pointer[watchedKinds]
+	// watches are the watches that each reconciler registered.
+	watches map[any][]graph.Watch
 	// warned contains the kinds for which a warning was logged.
 	warned sync.Map
 }
@@ -76,15 +81,17 @@ func (w *watched) addHandler(tracked *trackedHandler) {
 	}
 }
 
-// readBuilder reads the builder of the controller before it is built. If moreWatches is true, the user may add watches
-// to the controller later.
-func (w *watched) readBuilder(mgr Manager, bldr *Builder, moreWatches bool) {
-	watches, ok := watchesOf(mgr, bldr)
+// readBuilder reads the builder of the controller before it is built. The record names the reconciler of each watch. If
+// moreWatches is true, the user may add watches to the controller later.
+func (w *watched) readBuilder(mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool) {
+	watches, ok := watchesOf(mgr, bldr, record)
 	kinds := &watchedKinds{
 		tracked: map[watchedKind]delivered{}, any: map[schema.GroupKind]bool{}, incomplete: moreWatches || !ok,
 	}
-	found := map[*trackedHandler]bool{}
+	found, byReconciler := map[*trackedHandler]bool{}, map[any][]graph.Watch{}
 	for _, watch := range watches {
+		_, ours := watch.handler.(*trackedHandler)
+		byReconciler[watch.by] = append(byReconciler[watch.by], graph.Watch{Object: watch.object, Tracked: ours})
 		gvk, err := apiutil.GVKForObject(watch.object, mgr.GetScheme())
 		if err != nil {
 			kinds.incomplete = true
@@ -107,7 +114,7 @@ func (w *watched) readBuilder(mgr Manager, bldr *Builder, moreWatches bool) {
 			kinds.incomplete = true
 		}
 	}
-	w.handlers = nil
+	w.handlers, w.watches = nil, byReconciler
 	w.kinds.Store(kinds)
 }
 
@@ -140,6 +147,8 @@ func (w *watched) warnOnce(kind schema.GroupKind) bool {
 
 // readWatch is a watch of a builder.
 type readWatch struct {
+	// by is the reconciler that registered the watch.
+	by         any
 	cache      cache.Cache
 	object     client.Object
 	handler    any
@@ -151,7 +160,7 @@ type readWatch struct {
 //
 // Builders do not export their watches, so watchesOf reads unexported fields of controller-runtime. It checks their
 // types first. If a type has changed, it returns false.
-func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
+func watchesOf(mgr Manager, bldr *Builder, record *setups.Record) ([]readWatch, bool) {
 	fields := reflect.ValueOf(bldr).Elem()
 	inputs, ok := unexported[[]builder.WatchesInput[Request]](fields, "watchesInput")
 	sources, alsoOK := unexported[[]source.Source](fields, "rawSources")
@@ -169,10 +178,11 @@ func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
 			return nil, false
 		}
 		watches = append(watches, readWatch{
-			cache: mgr.GetCache(), object: *object, handler: *eventHandler, predicates: slices.Concat(*filters, *predicates),
+			by: record.Watch(i), cache: mgr.GetCache(), object: *object, handler: *eventHandler,
+			predicates: slices.Concat(*filters, *predicates),
 		})
 	}
-	for _, src := range *sources {
+	for i, src := range *sources {
 		switch src := src.(type) {
 		case *ownerIndexSource, startSource:
 			continue // these sources deliver no events
@@ -182,6 +192,7 @@ func watchesOf(mgr Manager, bldr *Builder) ([]readWatch, bool) {
 				complete = false
 				continue
 			}
+			watch.by = record.Source(i)
 			watches = append(watches, watch)
 		}
 	}

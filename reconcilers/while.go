@@ -108,7 +108,7 @@ func (r *While[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 			return aggregate, nil
 		}
 		before := waits.begin()
-		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i)}, resource, r.Reconciler.Reconcile)
+		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i), Item: true}, resource, r.Reconciler.Reconcile)
 		waits.end(before, err)
 		aggregate = AggregateResults(aggregate, result)
 		if err != nil {

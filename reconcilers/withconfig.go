@@ -58,7 +58,7 @@ func (r *WithConfig[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr 
 		if err != nil {
 			return err
 		}
-		return r.Reconciler.SetupWithManager(belowConfig(ctx, r), mgr, bldr)
+		return setUpNested(belowConfig(ctx, r), mgr, bldr, r.Reconciler)
 	})
 }
 

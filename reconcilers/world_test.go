@@ -81,7 +81,8 @@ func newWorldOn(
 	scheme := fixture.NewScheme()
 	w := &world{t: t, Scheme: scheme}
 	memory := remembers(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(memory).WithObjects(given...)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(memory).WithReturnManagedFields().
+		WithObjects(given...)
 	w.Server = builder.WithStatusSubresource(
 		&fixture.Resource{}, &fixture.ResourceNilableStatus{}, &fixture.ResourceEmptyStatus{},
 		&fixture.ResourceLegacyConditions{}, &fixture.ResourceLegacyDefault{}, &fixture.ResourceAdmissionDefault{},

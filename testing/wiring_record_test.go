@@ -203,7 +203,7 @@ func TestRecordWiring_ManagerBehavesAsInProduction(t *testing.T) {
 		"get through the cache: cache not started", "list through the cache: cache not started", "get unstructured: ok",
 		"get from the API: ok",
 		"get from another API: not found", "create: ok", "ask the server: " +
-			`Get "http://offline.invalid/version?timeout=32s": GET /version: the manager of this test has no API server: ` +
+			`Get "http://offline.invalid/version?timeout=32s": GET /version: this manager has no API server: ` +
 			"use its clients",
 		"get in a mapping: ok", "list in a mapping: ok", "list from the cache in a mapping: ok",
 	}

@@ -248,6 +248,11 @@ func TestUnseenObjectsAreInSync(t *testing.T) {
 	w, d = manageNew(e, &corev1.PersistentVolumeClaim{ObjectMeta: named("claim"), Spec: claimSpec},
 		func(current, desired *corev1.PersistentVolumeClaim) { current.Spec = desired.Spec }, nil)
 	check("PersistentVolumeClaim", inSync, w, d)
+	copied := *claimSpec.DeepCopy()
+	copied.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "claim"}
+	w, d = manageNew(e, &corev1.PersistentVolumeClaim{ObjectMeta: named("copy"), Spec: copied},
+		func(current, desired *corev1.PersistentVolumeClaim) { current.Spec = desired.Spec }, nil)
+	check("PersistentVolumeClaim with a source", inSync, w, d)
 	others(e, check, inSync, repaired)
 }
 

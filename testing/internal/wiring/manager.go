@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -104,7 +101,7 @@ type observedCluster struct {
 }
 
 func newCluster(name string, scheme *runtime.Scheme, given []client.Object) (*observedCluster, error) {
-	mapper := anyKind{testrestmapper.TestOnlyStaticRESTMapper(scheme)}
+	mapper := offline.NewMapper(scheme)
 	api, _, err := fakeapi.New(fakeapi.Options{Scheme: scheme, Given: given, Mapper: mapper})
 	if err != nil {
 		return nil, err
@@ -113,21 +110,4 @@ func newCluster(name string, scheme *runtime.Scheme, given []client.Object) (*ob
 	return &observedCluster{cache: cache, Cluster: offline.Cluster{
 		Scheme: scheme, Mapper: mapper, Client: &cachedClient{Client: api, cache: cache}, APIReader: api, Cache: cache,
 	}}, nil
-}
-
-// anyKind maps all kinds. Kinds that the scheme does not know are namespaced.
-type anyKind struct{ meta.RESTMapper }
-
-func (m anyKind) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
-	if !meta.IsNoMatchError(err) {
-		return mapping, err
-	}
-	version := "v1"
-	if len(versions) > 0 {
-		version = versions[0]
-	}
-	gvk := kind.WithVersion(version)
-	resource, _ := meta.UnsafeGuessKindToResource(gvk)
-	return &meta.RESTMapping{Resource: resource, GroupVersionKind: gvk, Scope: meta.RESTScopeNamespace}, nil
 }

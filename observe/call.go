@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The verbs of calls are those of RBAC: get, list, create, update, patch, delete and deletecollection. A server-side
+// apply is a patch with [Call.Apply].
+const (
+	VerbGet              = "get"
+	VerbList             = "list"
+	VerbCreate           = "create"
+	VerbUpdate           = "update"
+	VerbPatch            = "patch"
+	VerbDelete           = "delete"
+	VerbDeleteCollection = "deletecollection"
+)
+
+// Call is a finished call of a client.
+type Call struct {
+	// Run is the reconcile that made the call. It is nil for calls outside of reconciles.
+	Run *Run
+	// Path is the path of the step that made the call. It is empty for controllers without steps.
+	Path []string
+	// Verb is the verb of the call, as in RBAC.
+	Verb string
+	// Apply reports whether the call is a server-side apply.
+	Apply bool
+	// DryRun reports whether the call changes nothing on the server.
+	DryRun bool
+	// Kind and Object identify the object. The name is empty for lists, and the namespace for lists of all namespaces.
+	Kind        schema.GroupVersionKind
+	Object      types.NamespacedName
+	Subresource string
+	// Before is the resource version that the cache had before a write, or "" if it is unknown. After is the resource
+	// version in the answer.
+	Before, After string
+	// NoOp reports whether a write changed nothing: the resource version is the same before and after.
+	NoOp bool
+	// Items is the number of objects that a list returned.
+	Items int
+	// Cached reports whether the answer of a read comes from a cache.
+	Cached   bool
+	Err      error
+	Duration time.Duration
+
+	// before is the object in the cache before a write, and after the answer.
+	before, after client.Object
+}
+
+// IsWrite reports whether the call can change an object.
+func (c *Call) IsWrite() bool { return c.Verb != VerbGet && c.Verb != VerbList }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/step"
+)
+
+// Controller makes the controller that a builder will build pass its events to the hub of the manager. It returns the
+// builder:
+//
+//	err := observe.Controller(ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{})).Complete(reconciler)
+//
+// All watches and sources of the controller are observed, including those that are added later. The events show causes
+// and results. They also show the calls of the reconciler if it uses a client of [Client]. Controllers of package
+// reconcilers and of package operator call this function themselves.
+func Controller(bldr *builder.Builder) *builder.Builder {
+	field := reflect.ValueOf(bldr).Elem().FieldByName("newController")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[newController]() {
+		return bldr // controller-runtime has changed: the controller works, but is not observed
+	}
+	// A builder has no option for this.
+	hook := (*newController)(field.Addr().UnsafePointer())
+	create := *hook
+	if create == nil {
+		create = controller.NewTyped[reconcile.Request]
+	}
+	*hook = func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
+		o := &controllerObserver{hub: Of(mgr), name: name, scheme: mgr.GetScheme(), kind: kindOf(mgr, bldr)}
+		o.reconciler, options.Reconciler = options.Reconciler, o
+		created, err := create(name, mgr, options)
+		if err != nil {
+			return nil, err
+		}
+		return &observedController{Controller: created, observer: o}, nil
+	}
+	return bldr
+}
+
+type newController = func(
+	name string, mgr manager.Manager, options controller.Options,
+) (controller.Controller, error)
+
+// kindOf returns the kind of the objects that a controller reconciles, or the empty kind.
+func kindOf(mgr manager.Manager, bldr *builder.Builder) schema.GroupVersionKind {
+	input := reflect.ValueOf(bldr).Elem().FieldByName("forInput")
+	if !input.IsValid() || input.Kind() != reflect.Struct {
+		return schema.GroupVersionKind{}
+	}
+	field := input.FieldByName("object")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[client.Object]() {
+		return schema.GroupVersionKind{}
+	}
+	obj := *(*client.Object)(field.Addr().UnsafePointer())
+	if nilcheck.IsNilPointer(obj) {
+		return schema.GroupVersionKind{}
+	}
+	gvk, _ := apiutil.GVKForObject(obj, mgr.GetScheme())
+	return gvk
+}
+
+// observedController is a controller whose sources record causes.
+type observedController struct {
+	controller.Controller
+	observer *controllerObserver
+}
+
+func (c *observedController) Watch(src source.Source) error {
+	return c.Controller.Watch(c.observer.source(src))
+}
+
+// controllerObserver observes one controller. It is also its reconciler.
+type controllerObserver struct {
+	hub        *Hub
+	name       string
+	kind       schema.GroupVersionKind
+	scheme     *runtime.Scheme
+	reconciler reconcile.Reconciler
+	pending    pending
+}
+
+// Unwrap returns the reconciler of the controller.
+func (c *controllerObserver) Unwrap() reconcile.Reconciler { return c.reconciler }
+
+// Reconcile calls the reconciler of the controller.
+func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if !c.hub.Enabled() {
+		c.pending.forget(req)
+		return c.reconciler.Reconcile(ctx, req)
+	}
+	started := time.Now()
+	causes, omitted := c.pending.take(req, started)
+	run := &running{Context: ctx, hub: c.hub, Run: Run{
+		ID: string(controller.ReconcileIDFromContext(ctx)), Controller: c.name, Kind: c.kind, Object: req.NamespacedName,
+		Started: started, Causes: causes, OmittedCauses: omitted,
+	}}
+	run.started.Run = &run.Run
+	ctx = c.hub.Observe(step.WithObserver(run, run), &run.started)
+	finished := &run.finished
+	finished.Run, finished.Panicked = &run.Run, true
+	defer func() {
+		finished.Duration, finished.Failures = time.Since(started), run.failed()
+		c.pending.ended(req, &run.Run, finished.Err != nil || finished.Panicked, c.next(run, finished))
+		c.hub.Observe(ctx, finished)
+	}()
+	finished.Result, finished.Err = c.reconciler.Reconcile(ctx, req)
+	finished.Panicked = false
+	return finished.Result, finished.Err
+}
+
+// next returns the cause of the reconcile that a finished one requests, or nil.
+func (c *controllerObserver) next(run *running, finished *ReconcileFinished) *Cause {
+	cause := Cause{At: time.Now(), Count: 1}
+	after := finished.Result.RequeueAfter
+	switch {
+	case finished.Err != nil && errors.Is(finished.Err, reconcile.TerminalError(nil)):
+		return nil
+	case finished.Err != nil || finished.Panicked:
+		cause.Type, cause.Err = CauseRetry, finished.Err
+	case after > 0:
+		cause.Type, cause.After = run.delay(), after
+	case finished.Result.Requeue: //nolint:staticcheck // reconcilers still set it
+		cause.Type = CauseRetry
+	default:
+		return nil
+	}
+	return new(cause)
+}

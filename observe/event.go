@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Event is one of the events of this package. The events of one [Run] are, in this order: [ReconcileStarted]; then
+// [StepStarted], [StepFinished], [Call] and [Tracked] as they happen; then [LoopFound], if the run is part of a loop;
+// then [ReconcileFinished]. A run that waits for the caches has a [StaleWait] instead of steps.
+//
+// Events are reused: a listener must not keep one. It may keep a [Run], but that keeps objects of caches in memory.
+type Event interface{ event() }
+
+// Run is one reconcile of a request. It is created when the reconcile starts, and does not change afterwards.
+type Run struct {
+	// ID is the reconcile ID of controller-runtime, which is also part of log lines. It is unique.
+	ID string
+	// Controller is the name of the controller, as in the metrics and logs of controller-runtime.
+	Controller string
+	// Kind is the kind of the reconciled objects. It is empty if it is unknown.
+	Kind schema.GroupVersionKind
+	// Object is the namespace and the name of the reconciled object.
+	Object types.NamespacedName
+	// Started is the time when the reconcile started.
+	Started time.Time
+	// Causes are the reasons why the reconcile runs, the oldest first. They are never empty. A queue merges requests for
+	// an object, so there may be several. At most 16 are kept.
+	Causes []Cause
+	// OmittedCauses is the number of causes that were not kept.
+	OmittedCauses int
+}
+
+// ReconcileStarted is the start of a reconcile.
+type ReconcileStarted struct{ Run *Run }
+
+// ReconcileFinished is the end of a reconcile.
+type ReconcileFinished struct {
+	Run *Run
+	// Result and Err are what the reconciler returned to the controller.
+	Result reconcile.Result
+	Err    error
+	// Failures are the errors that make up Err, with the steps that returned them. It is empty without an error, and for
+	// controllers that have no steps.
+	Failures []Failure
+	// Duration is the duration of the reconcile.
+	Duration time.Duration
+	// Panicked reports whether the reconcile panicked. Result and Err are zero then.
+	Panicked bool
+}
+
+// Failure is an error of a step.
+type Failure struct {
+	// Step is the path of the innermost step that returned the error: the names of the steps from the root, joined with
+	// dots.
+	Step string
+	// Object is the object that the error is about, for example "Secret default/db". It is empty if no step has named
+	// one.
+	Object string
+	// Err is the error as the innermost step returned it.
+	Err error
+}
+
+// StepStarted is the start of a step, which is the work of one reconciler.
+type StepStarted struct {
+	Run *Run
+	// Path is the names of the steps from the root to this one. The first is the name of the root reconciler.
+	Path []string
+	// Item reports whether the step is one of a varying number of equal steps, such as a child of a set or a turn of a
+	// loop. The last name of the path is data then, for example the name of an object.
+	Item bool
+}
+
+// StepFinished is the end of a step.
+type StepFinished struct {
+	Run *Run
+	// Path and Item are those of [StepStarted].
+	Path []string
+	Item bool
+	// Result and Err are what the step returned. Both are zero if it panicked.
+	Result reconcile.Result
+	Err    error
+	// Outcome classifies the result.
+	Outcome Outcome
+	// Duration is the duration of the step, including the steps below it.
+	Duration time.Duration
+}
+
+// Outcome classifies the result of a step.
+type Outcome string
+
+const (
+	// Succeeded is the outcome without an error.
+	Succeeded Outcome = "Succeeded"
+	// Halted is the outcome of a step that stops the steps after it without an error, for example with
+	// reconcilers.ErrHaltSubReconcilers.
+	Halted Outcome = "Halted"
+	// Failed is the outcome with an error.
+	Failed Outcome = "Failed"
+	// Panicked is the outcome of a step that panicked.
+	Panicked Outcome = "Panicked"
+)
+
+// Tracked means that the reconciled object depends on other objects from now on: changes of these enqueue it.
+type Tracked struct {
+	Run *Run
+	// Path is the path of the step that tracks the objects.
+	Path []string
+	Kind schema.GroupKind
+	// Namespace is the namespace of the tracked objects. It is empty for all namespaces and for kinds without namespaces.
+	Namespace string
+	// Name is the name of the tracked object. It is empty if Selector is set.
+	Name string
+	// Selector selects the tracked objects by their labels. It is empty if Name is set.
+	Selector string
+}
+
+// StaleWait means that the reconcile does nothing yet, because the caches do not have the last writes for the object. A
+// run with this event has no steps.
+type StaleWait struct {
+	Run *Run
+	// Wait is the time until the request is tried again.
+	Wait time.Duration
+}
+
+// LoopFound means that reconciles of an object repeat without a reason from outside. Further reconciles of the object
+// are delayed.
+type LoopFound struct {
+	Run *Run
+	// Reconciles is the number of reconciles of the loop so far, and Within is the time that they took.
+	Reconciles int
+	Within     time.Duration
+	// Repeats describes what is repeated: the step, the object, and the changed fields, without values.
+	Repeats []string
+}
+
+func (*ReconcileStarted) event()  {}
+func (*ReconcileFinished) event() {}
+func (*StepStarted) event()       {}
+func (*StepFinished) event()      {}
+func (*Call) event()              {}
+func (*Tracked) event()           {}
+func (*StaleWait) event()         {}
+func (*LoopFound) event()         {}

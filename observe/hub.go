@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Hub passes the events of a manager's controllers to listeners. The zero value is ready to use, as is a nil Hub, which
+// has no listeners. It is safe for concurrent use.
+type Hub struct {
+	mu        sync.Mutex
+	listeners atomic.Pointer[tee]
+	// watched holds what the controllers watch, as watchedType.
+	watched sync.Map
+}
+
+// hubs maps the identities of managers to their hubs.
+var hubs sync.Map
+
+// Of returns the hub of a manager. It is the same for each call, also for a type that embeds the manager.
+func Of(mgr manager.Manager) *Hub {
+	id, ok := identify(mgr)
+	if !ok {
+		return &Hub{}
+	}
+	hub, _ := hubs.LoadOrStore(id, &Hub{})
+	return hub.(*Hub)
+}
+
+// identify returns the identity of a manager: that of its cache, which wrappers of managers pass on. It does not keep
+// the manager in memory, and its hub is removed with it.
+func identify(mgr manager.Manager) (id weak.Pointer[byte], ok bool) {
+	for _, candidate := range []any{mgr.GetCache(), mgr} {
+		at := address(candidate)
+		if at == nil {
+			continue
+		}
+		id = weak.Make(at)
+		if _, known := hubs.Load(id); !known {
+			runtime.AddCleanup(at, func(id weak.Pointer[byte]) { hubs.Delete(id) }, id)
+		}
+		return id, true
+	}
+	return id, false
+}
+
+// address returns the address of what a pointer in an interface points to, or nil if it cannot identify anything.
+func address(pointer any) *byte {
+	value := reflect.ValueOf(pointer)
+	if value.Kind() != reflect.Pointer || value.IsNil() || value.Type().Elem().Size() == 0 {
+		return nil
+	}
+	return (*byte)(value.UnsafePointer())
+}
+
+// Add adds a listener and returns a function that removes it. Listeners may be added before and after the manager
+// starts. A reconcile that runs already may pass some of its events to a new listener.
+func (h *Hub) Add(listener Listener) (remove func()) {
+	added := &tee{[]Listener{listener}} // identifies the listener, which may not be comparable
+	h.change(func(all []Listener) []Listener { return append(slices.Clip(all), added) })
+	return sync.OnceFunc(func() {
+		h.change(func(all []Listener) []Listener {
+			return slices.DeleteFunc(slices.Clone(all), func(l Listener) bool { return l == Listener(added) })
+		})
+	})
+}
+
+func (h *Hub) change(change func([]Listener) []Listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []Listener
+	if t := h.listeners.Load(); t != nil {
+		all = t.listeners
+	}
+	if all = change(all); len(all) == 0 {
+		h.listeners.Store(nil)
+		return
+	}
+	h.listeners.Store(&tee{all})
+}
+
+// Enabled reports whether the hub has listeners.
+func (h *Hub) Enabled() bool { return h != nil && h.listeners.Load() != nil }
+
+// Observe passes an event to all listeners.
+func (h *Hub) Observe(ctx context.Context, event Event) context.Context {
+	if h == nil {
+		return ctx
+	}
+	if t := h.listeners.Load(); t != nil {
+		return t.Observe(ctx, event)
+	}
+	return ctx
+}
+
+var _ Listener = (*Hub)(nil)

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/observe"
+)
+
+// objectKey identifies a reconciled object.
+type objectKey struct {
+	controller string
+	object     types.NamespacedName
+}
+
+func keyOf(run *observe.Run) objectKey { return objectKey{run.Controller, run.Object} }
+
+// failing holds the objects whose last reconcile failed, and the failed steps.
+type failing struct {
+	length  atomic.Int64 // the number of objects
+	mu      sync.Mutex
+	objects map[objectKey]*failure
+	// panicked holds the innermost steps of runs that panicked and have not finished.
+	panicked sync.Map
+	panics   atomic.Int64 // the number of these runs
+}
+
+// failure is a failed reconcile.
+type failure struct {
+	steps []*step
+	// waits reports whether the current reconcile only waits for the caches.
+	waits bool
+}
+
+// stepPanicked must be called for the innermost step first.
+func (f *failing) stepPanicked(run *observe.Run, s *step) {
+	if _, known := f.panicked.LoadOrStore(run, s); !known {
+		f.panics.Add(1)
+	}
+}
+
+// panickedStep returns the innermost step of a run that panicked, or nil, and forgets it.
+func (f *failing) panickedStep(run *observe.Run) *step {
+	if f.panics.Load() == 0 {
+		return nil
+	}
+	s, ok := f.panicked.LoadAndDelete(run)
+	if !ok {
+		return nil
+	}
+	f.panics.Add(-1)
+	return s.(*step)
+}
+
+func (f *failing) waits(run *observe.Run) {
+	if f.length.Load() == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.objects[keyOf(run)]; known != nil {
+		known.waits = true
+	}
+}
+
+func (f *failing) finished(l *listener, e *observe.ReconcileFinished) {
+	failed, panicked := e.Err != nil || e.Panicked, f.panickedStep(e.Run)
+	if !failed && f.length.Load() == 0 {
+		return
+	}
+	var steps []*step
+	switch {
+	case e.Panicked && panicked != nil:
+		steps = []*step{panicked}
+	case failed:
+		steps = failedSteps(l.controller(e.Run.Controller), e.Failures)
+	}
+	key := keyOf(e.Run)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.objects[key]; known != nil {
+		if known.waits && !failed {
+			known.waits = false
+			return
+		}
+		for _, s := range known.steps {
+			s.failing.Dec()
+		}
+		delete(f.objects, key)
+	}
+	if failed && len(f.objects) < maxObjects {
+		if f.objects == nil {
+			f.objects = map[objectKey]*failure{}
+		}
+		f.objects[key] = &failure{steps: steps}
+		for _, s := range steps {
+			s.failing.Inc()
+		}
+	}
+	f.length.Store(int64(len(f.objects)))
+}
+
+// failedSteps returns the failed steps, each once. Without a known step it returns the root of the controller.
+func failedSteps(c *controller, failures []observe.Failure) []*step {
+	var steps []*step
+	for _, failure := range failures {
+		if s := c.innermost(failure.Step); !slices.Contains(steps, s) {
+			steps = append(steps, s)
+		}
+	}
+	if len(steps) == 0 {
+		steps = append(steps, c.root)
+	}
+	return steps
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"strings"
+	"time"
+
+	"trueup.dev/observe"
+)
+
+// Object is the state of an object, as one controller sees it.
+type Object struct {
+	Controller string `json:"controller"`
+	Object     Ref    `json:"object"`
+	State      State  `json:"state"`
+	// Runs, Failures, NoOps and Writes count since the recorder has known the object.
+	Runs     int64 `json:"runs"`
+	Failures int64 `json:"failures"`
+	NoOps    int64 `json:"noOps"`
+	Writes   int64 `json:"writes"`
+	// FailedInRow is the number of reconciles that failed since the last one that succeeded, and FailingSince is the
+	// start of the first of these.
+	FailedInRow  int       `json:"failedInRow,omitempty"`
+	FailingSince time.Time `json:"failingSince,omitzero"`
+	// Step and Error are those of the last reconcile, if it failed.
+	Step  string `json:"step,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Last is the start of the last finished reconcile, LastDuration its duration, LastOutcome its outcome, LastWrites the
+	// number of its writes, and Causes its causes.
+	Last         time.Time           `json:"last,omitzero"`
+	LastDuration time.Duration       `json:"lastDurationNs,omitempty"`
+	LastOutcome  Outcome             `json:"lastOutcome,omitempty"`
+	LastWrites   int                 `json:"lastWrites,omitempty"`
+	Causes       []observe.CauseType `json:"causes,omitempty"`
+	Next         *Next               `json:"next,omitempty"`
+	Loop         *Loop               `json:"loop,omitempty"`
+	// RunningSince is the start of the reconcile that runs now.
+	RunningSince time.Time `json:"runningSince,omitzero"`
+	// StaleWaits is the number of times that a request waited for the caches since the last finished reconcile.
+	StaleWaits int `json:"staleWaits,omitempty"`
+}
+
+// State is the state of an object.
+type State string
+
+// The states of objects, the worst first.
+const (
+	// StatePanicked means that the last reconcile panicked.
+	StatePanicked State = "Panicked"
+	// StateLooping means that reconciles repeat.
+	StateLooping State = "Looping"
+	// StateFailing means that the last reconcile failed.
+	StateFailing State = "Failing"
+	// StateStuck means that a reconcile has been running for more than a minute.
+	StateStuck State = "Stuck"
+	// StateWaiting means that the object waits for the caches since the last reconcile.
+	StateWaiting State = "Waiting"
+	// StateRunning means that a reconcile runs.
+	StateRunning State = "Running"
+	// StateSucceeded means that the last reconcile succeeded.
+	StateSucceeded State = "Succeeded"
+)
+
+const stuckAfter = time.Minute
+
+// Rank orders states by trouble: 0 is the worst.
+func (s State) Rank() int {
+	switch s {
+	case StatePanicked:
+		return 0
+	case StateLooping:
+		return 1
+	case StateFailing:
+		return 2
+	case StateStuck:
+		return 3
+	case StateWaiting:
+		return 4
+	case StateRunning:
+		return 5
+	}
+	return 6
+}
+
+// IsTrouble reports whether an operator should look at the object.
+func (s State) IsTrouble() bool { return s.Rank() <= StateStuck.Rank() }
+
+// stateOf returns the state at a time.
+func (o *Object) stateOf(now time.Time) State {
+	switch {
+	case o.LastOutcome == Panicked:
+		return StatePanicked
+	case o.Loop != nil:
+		return StateLooping
+	case o.LastOutcome == Failed:
+		return StateFailing
+	case !o.RunningSince.IsZero() && now.Sub(o.RunningSince) > stuckAfter:
+		return StateStuck
+	case !o.RunningSince.IsZero():
+		return StateRunning
+	case o.StaleWaits > 0:
+		return StateWaiting
+	}
+	return StateSucceeded
+}
+
+// update adds a finished run. The fields of a failure are set later.
+func (o *Object) update(rec *recording, outcome Outcome) {
+	o.Runs++
+	o.Writes += int64(rec.writes)
+	o.Last, o.LastDuration, o.LastOutcome, o.LastWrites = rec.started, rec.duration, outcome, rec.writes
+	o.Next, o.StaleWaits = rec.next, 0
+	o.Causes = o.Causes[:0]
+	for i := range rec.causes {
+		o.Causes = append(o.Causes, rec.causes[i].Type)
+	}
+	if outcome == NoOp {
+		o.NoOps++
+	}
+	switch {
+	case rec.loop != nil:
+		o.Loop = rec.loop
+	case outcome == NoOp:
+		o.Loop = nil
+	}
+	if !outcome.IsFailure() {
+		o.FailedInRow, o.FailingSince, o.Step, o.Error = 0, time.Time{}, "", ""
+		return
+	}
+	if o.FailedInRow == 0 {
+		o.FailingSince = rec.started
+	}
+	o.Failures++
+	o.FailedInRow++
+}
+
+// fail sets the step and the error of the last run.
+func (o *Object) fail(run *Run) {
+	o.Step, o.Error = FailedStep(run), run.Error
+	if o.Error == "" && run.Outcome == Panicked {
+		o.Error = "the reconcile panicked"
+	}
+}
+
+// FailedStep returns the path of the innermost step that failed, with dots, or "" if none failed.
+func FailedStep(run *Run) string {
+	if len(run.Failures) > 0 {
+		return run.Failures[0].Step
+	}
+	path := []string{}
+	for _, s := range run.Steps {
+		if (s.Outcome == observe.Failed || s.Outcome == observe.Panicked) && len(s.Path) > len(path) {
+			path = s.Path
+		}
+	}
+	return strings.Join(path, ".")
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/observe"
+)
+
+// Options configure a [Recorder].
+type Options struct {
+	// Bytes limits the memory for all objects together. The default is 16 MiB, which is enough for the state and the last
+	// reconcile of about 10,000 objects, and the reconciles before of those that change or fail. When it is used up, the
+	// recorder drops old reconciles, and then the objects that were not reconciled for the longest time.
+	Bytes int
+	// Mask decides which values are kept. The values of Secrets are never kept. The default keeps all others.
+	Mask observe.Mask
+}
+
+const defaultBytes = 16 << 20
+
+// Recorder is a listener that keeps the last reconciles of each object. It is safe for concurrent use.
+type Recorder struct {
+	options Options
+
+	active sync.Map  // *observe.Run to *recording
+	unused sync.Pool // of *recording
+	// version counts what has changed.
+	version atomic.Uint64
+
+	mu          sync.Mutex // protects what follows
+	objects     map[objectKey]*object
+	recent      list.List // of *object, the last reconciled first
+	noOps       list.List // of *object, the last run without a write first
+	successful  list.List // of *keptRun, the newest first
+	failed      list.List // of *keptRun, the newest first
+	bytes       usage
+	controllers map[string]*controller
+	compare     budget
+}
+
+// usage is the estimated memory in bytes, by what it is used for.
+type usage struct{ objects, noOps, successful, failed int }
+
+func (u usage) total() int { return u.objects + u.noOps + u.successful + u.failed }
+
+type objectKey struct {
+	controller string
+	object     types.NamespacedName
+}
+
+// New returns a recorder. Add it to a manager with [observe.Hub.Add].
+func New(options Options) *Recorder {
+	options.Bytes = cmp.Or(options.Bytes, defaultBytes)
+	return &Recorder{
+		options:     options,
+		unused:      sync.Pool{New: func() any { return &recording{} }},
+		objects:     map[objectKey]*object{},
+		controllers: map[string]*controller{},
+	}
+}
+
+var _ observe.Listener = (*Recorder)(nil)
+
+// Observe implements [observe.Listener].
+func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Context {
+	switch e := event.(type) {
+	case *observe.ReconcileStarted:
+		recording := r.unused.Get().(*recording)
+		recording.start(e.Run)
+		r.active.Store(e.Run, recording)
+	case *observe.StepStarted:
+		r.record(e.Run, func(rec *recording) { rec.stepStarted(e) })
+	case *observe.StepFinished:
+		r.record(e.Run, func(rec *recording) { rec.stepFinished(e) })
+	case *observe.Call:
+		r.record(e.Run, func(rec *recording) { rec.call(e, r.options.Mask) })
+	case *observe.LoopFound:
+		r.record(e.Run, func(rec *recording) {
+			rec.loop = &Loop{Reconciles: e.Reconciles, Within: e.Within, Repeats: e.Repeats}
+		})
+	case *observe.StaleWait:
+		r.record(e.Run, func(rec *recording) { rec.waited = true })
+	case *observe.ReconcileFinished:
+		r.finished(e)
+	}
+	return ctx
+}
+
+// record calls f for the recording of a run, unless the run has finished or started before the recorder was added.
+func (r *Recorder) record(run *observe.Run, f func(*recording)) {
+	if run == nil {
+		return
+	}
+	active, ok := r.active.Load(run)
+	if !ok {
+		return
+	}
+	rec := active.(*recording)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.run == run {
+		f(rec)
+	}
+}
+
+func (r *Recorder) finished(e *observe.ReconcileFinished) {
+	active, ok := r.active.LoadAndDelete(e.Run)
+	if !ok {
+		return
+	}
+	rec := active.(*recording)
+	rec.mu.Lock()
+	rec.run = nil
+	rec.duration = e.Duration
+	rec.next = nextOf(e)
+	rec.mu.Unlock()
+
+	outcome := outcomeOf(e, rec)
+	switch {
+	case rec.waited && outcome == NoOp:
+		rec.takeCauses(e.Run, r.options.Mask, r.mayCompare(e.Run))
+		r.staleWait(rec)
+		r.unused.Put(rec)
+	case outcome != NoOp || rec.loop != nil:
+		rec.takeCauses(e.Run, r.options.Mask, true)
+		run := rec.result(outcome)
+		if e.Err != nil {
+			run.Error = textOf(e.Err)
+		}
+		if e.Err == nil && outcome == Failed {
+			run.Error, run.Failures = rec.refused.Error, []Failure{*rec.refused}
+		}
+		for _, failure := range e.Failures {
+			run.Failures = append(run.Failures, Failure{failure.Step, failure.Object, textOf(failure.Err)})
+		}
+		r.keep(rec, run)
+		r.unused.Put(rec)
+	default:
+		rec.takeCauses(e.Run, r.options.Mask, r.mayCompare(e.Run))
+		if before := r.keepNoOp(rec); before != nil {
+			r.unused.Put(before)
+		}
+	}
+	r.version.Add(1)
+}
+
+func outcomeOf(e *observe.ReconcileFinished, rec *recording) Outcome {
+	switch {
+	case e.Panicked:
+		return Panicked
+	case e.Err != nil || rec.refused != nil:
+		return Failed
+	case rec.writes > 0:
+		return Changed
+	}
+	return NoOp
+}
+
+func nextOf(e *observe.ReconcileFinished) *Next {
+	switch {
+	case e.Panicked || e.Err != nil && !errors.Is(e.Err, reconcile.TerminalError(nil)):
+		return &Next{Retry: true}
+	case e.Err != nil:
+		return nil
+	case e.Result.RequeueAfter > 0:
+		return &Next{At: e.Run.Started.Add(e.Duration + e.Result.RequeueAfter)}
+	case e.Result.Requeue: //nolint:staticcheck // reconcilers still return it
+		return &Next{Retry: true}
+	}
+	return nil
+}
+
+// mayCompare reports whether the changes of the causes are computed though the run changed nothing. That costs more
+// than such a run, so it is limited.
+func (r *Recorder) mayCompare(run *observe.Run) bool {
+	for i := range run.Causes {
+		if run.Causes[i].Verb == observe.Updated {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.compare.take(run.Started.Unix())
+		}
+	}
+	return false
+}
+
+// budget limits comparisons per second.
+type budget struct {
+	second int64
+	used   int
+}
+
+func (b *budget) take(second int64) bool {
+	const perSecond = 100
+	if second != b.second {
+		*b = budget{second: second}
+	}
+	b.used++
+	return b.used <= perSecond
+}
+
+// Version returns a number that increases with each reconcile. It is cheap.
+func (r *Recorder) Version() uint64 { return r.version.Load() }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"trueup.dev/observe"
+)
+
+// maxItems limits the steps and the calls of one run, and maxError the bytes of an error.
+const (
+	maxItems = 200
+	maxError = 1024
+)
+
+// recording is a run that has not finished, or the last run without a write. It is used for many runs.
+type recording struct {
+	mu sync.Mutex // until the run has finished
+	// run is nil after the run has finished, so late events of goroutines are ignored.
+	run *observe.Run
+
+	id            string
+	object        Ref
+	controller    string
+	started       time.Time
+	duration      time.Duration
+	causes        []Cause
+	omittedCauses int
+	steps         []step
+	calls         []stepCall
+	cachedReads   int
+	writes        int
+	omitted       int
+	loop          *Loop
+	next          *Next
+	// waited reports whether the run did nothing but wait for the caches.
+	waited bool
+	// refused is a write that failed, or nil.
+	refused *Failure
+}
+
+type step struct {
+	name        string
+	parent      int32 // -1 for the root
+	depth       int32
+	duration    time.Duration
+	outcome     observe.Outcome // "" until it has finished
+	err         string
+	cachedReads int
+}
+
+type stepCall struct {
+	step int // -1 outside of steps
+	Call
+}
+
+// start prepares the recording for a run.
+func (r *recording) start(run *observe.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run = run
+	r.id, r.controller, r.object, r.started = run.ID, run.Controller, refOf(run.Kind, run.Object), run.Started
+	r.duration, r.omittedCauses, r.cachedReads, r.writes, r.omitted = 0, run.OmittedCauses, 0, 0, 0
+	r.causes, r.steps, r.calls = r.causes[:0], r.steps[:0], r.calls[:0]
+	r.loop, r.next, r.waited, r.refused = nil, nil, false, nil
+}
+
+// find returns the last step with the path, or -1.
+func (r *recording) find(path []string, open bool) int {
+	if len(path) == 0 {
+		return -1
+	}
+	for i := len(r.steps) - 1; i >= 0; i-- {
+		if (!open || r.steps[i].outcome == "") && r.hasPath(i, path) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *recording) hasPath(i int, path []string) bool {
+	if int(r.steps[i].depth) != len(path) {
+		return false
+	}
+	for at := len(path) - 1; i >= 0; at-- {
+		if r.steps[i].name != path[at] {
+			return false
+		}
+		i = int(r.steps[i].parent)
+	}
+	return true
+}
+
+func (r *recording) stepStarted(e *observe.StepStarted) {
+	if len(e.Path) == 0 {
+		return
+	}
+	if len(r.steps) == maxItems {
+		r.omitted++
+		return
+	}
+	parent := r.find(e.Path[:len(e.Path)-1], true)
+	if parent < 0 && len(e.Path) > 1 {
+		return // the steps above were not recorded
+	}
+	r.steps = append(r.steps, step{
+		name: e.Path[len(e.Path)-1], parent: int32(parent), depth: int32(len(e.Path)),
+	})
+}
+
+func (r *recording) stepFinished(e *observe.StepFinished) {
+	i := r.find(e.Path, true)
+	if i < 0 {
+		return
+	}
+	s := &r.steps[i]
+	s.duration, s.outcome = e.Duration, e.Outcome
+	if e.Err == nil || e.Outcome == observe.Halted {
+		return
+	}
+	s.err = textOf(e.Err)
+	for _, below := range r.steps[i+1:] { // show an error once, at the innermost step
+		if int(below.parent) == i && below.outcome == observe.Failed && strings.Contains(s.err, below.err) {
+			s.err = ""
+			return
+		}
+	}
+}
+
+func (r *recording) call(e *observe.Call, mask observe.Mask) {
+	at := r.find(e.Path, false)
+	if e.Cached && e.Err == nil {
+		if at < 0 {
+			r.cachedReads++
+		} else {
+			r.steps[at].cachedReads++
+		}
+		return
+	}
+	if e.IsWrite() && e.Err == nil && !e.NoOp && !e.DryRun {
+		r.writes++
+	}
+	r.noteRefused(e)
+	if len(r.calls) == maxItems {
+		r.omitted++
+		return
+	}
+	call := Call{
+		Verb: e.Verb, Apply: e.Apply, DryRun: e.DryRun, Object: refOf(e.Kind, e.Object), Subresource: e.Subresource,
+		Before: e.Before, After: e.After, NoOp: e.NoOp, Items: e.Items, Cached: e.Cached, Duration: e.Duration,
+	}
+	if e.Err != nil {
+		call.Error = textOf(e.Err)
+	} else if e.IsWrite() && !e.NoOp {
+		call.Changes = e.Changes(mask)
+	}
+	r.calls = append(r.calls, stepCall{at, call})
+}
+
+// noteRefused records a write that failed. Reconcilers often put the error into a condition and return none. Answers
+// that they expect do not count, nor does a failure if a later write to the object succeeds.
+func (r *recording) noteRefused(e *observe.Call) {
+	object := refOf(e.Kind, e.Object)
+	switch {
+	case !e.IsWrite():
+	case e.Err == nil:
+		if r.refused != nil && r.refused.Object == object.String() {
+			r.refused = nil
+		}
+	case !apierrors.IsConflict(e.Err) && !apierrors.IsNotFound(e.Err) && !apierrors.IsAlreadyExists(e.Err):
+		r.refused = &Failure{Step: strings.Join(e.Path, "."), Object: object.String(), Error: textOf(e.Err)}
+	}
+}
+
+// takeCauses copies the causes of the run. Changes are computed if compare is set.
+func (r *recording) takeCauses(run *observe.Run, mask observe.Mask, compare bool) {
+	for i := range run.Causes {
+		c := &run.Causes[i]
+		cause := Cause{
+			Type: c.Type, At: c.At, Object: refOf(c.Kind, c.Object), Verb: c.Verb, Count: c.Count, After: c.After,
+			Attempt: c.Attempt,
+		}
+		if c.Err != nil {
+			cause.Error = textOf(c.Err)
+		}
+		if compare && c.Verb == observe.Updated {
+			cause.By, cause.Changes = c.By(), c.Changes(mask)
+		}
+		r.causes = append(r.causes, cause)
+	}
+}
+
+// current returns the run as far as it has come. It reports false if the recording is no longer that of the object.
+func (r *recording) current(key objectKey, mask observe.Mask) (Run, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.run == nil || key != (objectKey{r.run.Controller, r.run.Object}) {
+		return Run{}, false
+	}
+	r.causes = r.causes[:0]
+	r.takeCauses(r.run, mask, true)
+	run := r.result(Running)
+	r.causes = r.causes[:0]
+	return run, true
+}
+
+// result returns the run. The recording can be used for another run afterwards.
+func (r *recording) result(outcome Outcome) Run {
+	run := Run{
+		ID: r.id, Started: r.started, Duration: r.duration, Outcome: outcome, Causes: slices.Clone(r.causes),
+		OmittedCauses: r.omittedCauses, CachedReads: r.cachedReads, Writes: r.writes, Omitted: r.omitted, Loop: r.loop,
+		Next: r.next,
+	}
+	for i, s := range r.steps {
+		run.Steps = append(run.Steps, Step{
+			Path: r.path(i), Duration: s.duration, Outcome: s.outcome, Error: s.err,
+			CachedReads: s.cachedReads,
+		})
+	}
+	for _, call := range r.calls {
+		if call.step < 0 {
+			run.Calls = append(run.Calls, call.Call)
+			continue
+		}
+		s := &run.Steps[call.step]
+		s.Calls = append(s.Calls, call.Call)
+	}
+	return run
+}
+
+func (r *recording) path(i int) []string {
+	path := make([]string, r.steps[i].depth)
+	for at := len(path) - 1; i >= 0; at-- {
+		path[at] = r.steps[i].name
+		i = int(r.steps[i].parent)
+	}
+	return path
+}
+
+// size estimates the memory.
+func (r *recording) size() int {
+	size := recordingBytes + len(r.id) + stepBytes*cap(r.steps) + callBytes*cap(r.calls) + causeBytes*cap(r.causes)
+	for i := range r.causes {
+		size += len(r.causes[i].Error) + changesSize(r.causes[i].Changes)
+	}
+	for i := range r.calls {
+		size += len(r.calls[i].Error) + changesSize(r.calls[i].Changes)
+	}
+	return size
+}
+
+func changesSize(changes []observe.Change) int {
+	size := changeBytes * cap(changes)
+	for _, c := range changes {
+		size += len(c.Path) + len(c.Before) + len(c.After)
+	}
+	return size
+}
+
+func textOf(err error) string {
+	text := err.Error()
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + "…"
+	}
+	return text
+}

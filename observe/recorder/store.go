@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"container/list"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"trueup.dev/observe"
+)
+
+const (
+	// maxRuns limits the successful and the failed runs that are kept of one object.
+	maxRuns = 16
+	// maxWaiting limits the causes of runs that did nothing but wait for the caches.
+	maxWaiting = 16
+	// elementBytes is the memory of an element of a list, and entryBytes that of an entry of the map of objects.
+	elementBytes, entryBytes = 64, 80
+)
+
+// The memory of values, without what they refer to.
+var (
+	objectBytes    = sizeOf[object]() + 2*elementBytes + entryBytes
+	runBytes       = sizeOf[keptRun]() + elementBytes
+	recordingBytes = sizeOf[recording]()
+	stepBytes      = sizeOf[step]()
+	callBytes      = sizeOf[stepCall]()
+	causeBytes     = sizeOf[Cause]()
+	changeBytes    = sizeOf[observe.Change]()
+)
+
+func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
+
+// object is what the recorder has of an object. It is protected by the mutex of the recorder.
+type object struct {
+	key     objectKey
+	summary Object
+	search  string // what a search compares with, in lower case
+	bytes   int    // without the runs
+	recent  *list.Element
+
+	runs []*keptRun // the oldest first
+	// noOp is the last run without a write and without an error, and noOps is the number of these since the last kept run.
+	noOp        *recording
+	noOpBytes   int
+	noOpElement *list.Element // nil without noOp
+	noOps       int
+	waiting     []Cause // those of runs that did nothing but wait for the caches
+}
+
+// keptRun is a run as JSON, so that it takes as little memory as possible and the garbage collector need not scan it.
+type keptRun struct {
+	object  *object
+	json    []byte
+	outcome Outcome
+	// first reports whether the run before succeeded.
+	first   bool
+	element *list.Element
+}
+
+// touch returns an object, and makes it the one that was reconciled last.
+func (r *Recorder) touch(controller string, ref Ref) *object {
+	key := objectKey{controller: controller}
+	key.object.Namespace, key.object.Name = ref.Namespace, ref.Name
+	if o, ok := r.objects[key]; ok {
+		r.recent.MoveToFront(o.recent)
+		return o
+	}
+	o := &object{key: key, summary: Object{Controller: controller, Object: ref}}
+	o.search = strings.ToLower(strings.Join([]string{controller, ref.Kind, ref.Group, ref.Key()}, " "))
+	o.recent = r.recent.PushFront(o)
+	r.objects[key] = o
+	r.setBytes(o)
+	return o
+}
+
+func (r *Recorder) setBytes(o *object) {
+	bytes := objectBytes + 2*len(o.search) + len(o.summary.Error) + len(o.summary.Step) +
+		causeBytes*cap(o.waiting)
+	r.bytes.objects += bytes - o.bytes
+	o.bytes = bytes
+}
+
+// keep keeps a run that wrote or failed.
+func (r *Recorder) keep(rec *recording, run Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.touch(rec.controller, rec.object)
+	run.NoOpsBefore, o.noOps = o.noOps, 0
+	o.takeWaiting(rec)
+	run.Causes = slices.Clone(rec.causes)
+	first := o.summary.FailedInRow == 0
+	o.summary.update(rec, run.Outcome)
+	if run.Outcome.IsFailure() {
+		o.summary.fail(&run)
+	}
+	r.setBytes(o)
+	r.controllerOf(rec).add(rec, run.Outcome)
+
+	encoded, err := json.Marshal(run)
+	if err != nil {
+		return // strings, numbers and times are always encoded
+	}
+	kept := &keptRun{object: o, json: encoded, outcome: run.Outcome, first: first}
+	o.runs = append(o.runs, kept)
+	if kept.outcome.IsFailure() {
+		kept.element = r.failed.PushFront(kept)
+		r.bytes.failed += len(encoded) + runBytes
+	} else {
+		kept.element = r.successful.PushFront(kept)
+		r.bytes.successful += len(encoded) + runBytes
+	}
+	r.limitRuns(o, kept.outcome.IsFailure())
+	r.limitBytes()
+}
+
+// keepNoOp counts a run without a write and without an error, and keeps it instead of the one before, which it returns.
+func (r *Recorder) keepNoOp(rec *recording) (before *recording) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.touch(rec.controller, rec.object)
+	o.takeWaiting(rec)
+	o.summary.update(rec, NoOp)
+	o.noOps++
+	r.controllerOf(rec).add(rec, NoOp)
+	r.setBytes(o)
+	before, o.noOp = o.noOp, rec
+	if before == nil {
+		o.noOpElement = r.noOps.PushFront(o)
+	} else {
+		r.noOps.MoveToFront(o.noOpElement)
+	}
+	bytes := rec.size()
+	r.bytes.noOps += bytes - o.noOpBytes
+	o.noOpBytes = bytes
+	r.limitBytes()
+	return before
+}
+
+// dropNoOp drops the last run without a write.
+func (r *Recorder) dropNoOp(o *object) {
+	r.noOps.Remove(o.noOpElement)
+	r.bytes.noOps -= o.noOpBytes
+	r.unused.Put(o.noOp)
+	o.noOp, o.noOpElement, o.noOpBytes = nil, nil, 0
+}
+
+// limitRuns drops the oldest successful or failed run of an object that has too many of these. The first failed run
+// since the object fails is the most interesting one, so it is kept.
+func (r *Recorder) limitRuns(o *object, failures bool) {
+	count, oldest, first := 0, -1, -1
+	for i, run := range o.runs {
+		if run.outcome.IsFailure() != failures {
+			continue
+		}
+		count++
+		if run.first && failures {
+			first = i
+		}
+	}
+	if count <= maxRuns {
+		return
+	}
+	for i, run := range o.runs {
+		if run.outcome.IsFailure() == failures && i != first {
+			oldest = i
+			break
+		}
+	}
+	r.drop(o.runs[oldest])
+}
+
+// drop removes a run from its object.
+func (r *Recorder) drop(run *keptRun) {
+	o := run.object
+	o.runs = slices.DeleteFunc(o.runs, func(other *keptRun) bool { return other == run })
+	if run.outcome.IsFailure() {
+		r.failed.Remove(run.element)
+		r.bytes.failed -= len(run.json) + runBytes
+	} else {
+		r.successful.Remove(run.element)
+		r.bytes.successful -= len(run.json) + runBytes
+	}
+}
+
+// limitBytes drops what is least interesting until the memory is below the limit. A quarter of the memory is left to
+// runs that wrote, and a quarter to failed ones. Runs without a write have what remains.
+func (r *Recorder) limitBytes() {
+	quarter := r.options.Bytes / 4
+	for r.bytes.total() > r.options.Bytes {
+		switch {
+		case r.bytes.successful > quarter:
+			r.drop(r.successful.Back().Value.(*keptRun))
+		case r.bytes.failed > quarter:
+			r.drop(r.failed.Back().Value.(*keptRun))
+		case r.noOps.Len() > 0:
+			r.dropNoOp(r.noOps.Back().Value.(*object))
+		case r.recent.Len() > 1:
+			r.forget(r.recent.Back().Value.(*object))
+		case r.successful.Len() > 0:
+			r.drop(r.successful.Back().Value.(*keptRun))
+		case r.failed.Len() > 0:
+			r.drop(r.failed.Back().Value.(*keptRun))
+		default:
+			return // a limit below the size of a single object
+		}
+	}
+}
+
+// forget removes an object and its runs.
+func (r *Recorder) forget(o *object) {
+	for _, run := range slices.Clone(o.runs) {
+		r.drop(run)
+	}
+	if o.noOp != nil {
+		r.dropNoOp(o)
+	}
+	r.recent.Remove(o.recent)
+	delete(r.objects, o.key)
+	r.bytes.objects -= o.bytes
+}
+
+// staleWait counts a run that did nothing but wait for the caches. The next run gets its causes.
+func (r *Recorder) staleWait(rec *recording) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.touch(rec.controller, rec.object)
+	o.summary.StaleWaits++
+	o.summary.Next = rec.next
+	o.waiting = append(o.waiting, rec.causes...)
+	o.waiting = o.waiting[:min(len(o.waiting), maxWaiting)]
+	r.controllerOf(rec).StaleWaits++
+	r.setBytes(o)
+	r.limitBytes()
+}
+
+// takeWaiting adds the causes of the runs that waited to a run.
+func (o *object) takeWaiting(rec *recording) {
+	if len(o.waiting) > 0 {
+		rec.causes = append(o.waiting, rec.causes...)
+		o.waiting = nil
+	}
+}
