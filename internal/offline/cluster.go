@@ -79,6 +79,6 @@ type noServer struct{}
 
 func (noServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf(
-		"%s %s: the manager of this test has no API server: use its clients", request.Method, request.URL.Path,
+		"%s %s: this manager has no API server: use its clients", request.Method, request.URL.Path,
 	)
 }

@@ -50,8 +50,13 @@ func (c Controller) Name() string { return option[string](c, "Name") }
 
 // WrapReconciler replaces the reconciler with the result of wrap.
 func (c Controller) WrapReconciler(wrap func(inner reconcile.Reconciler) reconcile.Reconciler) {
-	inner, _ := c.fields.FieldByName("Do").Interface().(reconcile.Reconciler)
-	c.fields.FieldByName("Do").Set(reflect.ValueOf(wrap(inner)))
+	c.fields.FieldByName("Do").Set(reflect.ValueOf(wrap(c.Reconciler())))
+}
+
+// Reconciler returns the reconciler of the controller.
+func (c Controller) Reconciler() reconcile.Reconciler {
+	reconciler, _ := c.fields.FieldByName("Do").Interface().(reconcile.Reconciler)
+	return reconciler
 }
 
 // SetNewQueue replaces the function by which the controller makes its queue.

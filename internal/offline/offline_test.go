@@ -171,7 +171,7 @@ func TestManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.GetHTTPClient().Do(request)
-	if err == nil || !strings.Contains(err.Error(), "GET /version: the manager of this test has no API server") {
+	if err == nil || !strings.Contains(err.Error(), "GET /version: this manager has no API server") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
+	"time"
+
+	"trueup.dev/internal/elapsed"
+	"trueup.dev/observe"
+	"trueup.dev/observe/recorder"
+)
+
+// functions are the functions of the templates.
+var functions = template.FuncMap{
+	"ago":        elapsed.Ago,
+	"duration":   elapsed.Duration,
+	"objectPath": ObjectPath,
+	"escape":     url.PathEscape,
+	"tree":       tree,
+	"tone":       tone,
+	"causes":     causes,
+	"percent":    percent,
+	"share":      share,
+	"indent":     func(path []string) int { return min(len(path)-1, 8) },
+	"dict":       dict,
+	"sum":        func(a, b int) int { return a + b },
+	"stepHealth": stepHealth,
+	"showsError": showsError,
+}
+
+// ObjectPath returns the path of the page of an object, relative to the root of the console.
+func ObjectPath(o recorder.Object) string {
+	namespace := o.Object.Namespace
+	if namespace == "" {
+		namespace = clusterScope
+	}
+	return strings.Join([]string{
+		"objects", url.PathEscape(o.Controller), url.PathEscape(namespace), url.PathEscape(o.Object.Name),
+	}, "/")
+}
+
+// tone returns the class of the color of a state or an outcome.
+func tone(value any) string {
+	switch fmt.Sprint(value) {
+	case "Failing", "Failed", "Panicked", "Stuck":
+		return "bad"
+	case "Looping", "Waiting", "Halted":
+		return "warn"
+	case "Running", "":
+		return "info"
+	case "NoOp":
+		return "quiet"
+	}
+	return "good"
+}
+
+// causes counts causes by type: "Owned ×2, Resync".
+func causes(types []observe.CauseType) string {
+	texts := []string{}
+	for i, t := range types {
+		count, seen := 0, false
+		for j, other := range types {
+			if other == t {
+				count++
+				seen = seen || j < i
+			}
+		}
+		switch {
+		case seen:
+		case count > 1:
+			texts = append(texts, fmt.Sprintf("%s ×%d", t, count))
+		default:
+			texts = append(texts, string(t))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// percent returns a part of a whole as a whole percentage. It is at least 1 for a part above 0.
+func percent(part, whole int64) int {
+	if whole <= 0 || part <= 0 {
+		return 0
+	}
+	return min(100, max(1, int(float64(part)/float64(whole)*100+0.5)))
+}
+
+func share(part, whole time.Duration) int { return percent(int64(part), int64(whole)) }
+
+func dict(pairs ...any) map[string]any {
+	values := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		values[pairs[i].(string)] = pairs[i+1]
+	}
+	return values
+}
+
+// showsError reports whether the error of a step differs from those of its calls.
+func showsError(n *node) bool {
+	for _, call := range n.Calls {
+		if call.Error != "" && strings.Contains(n.Error, call.Error) {
+			return false
+		}
+	}
+	return n.Error != ""
+}
+
+// stepHealth returns the class of the color of a step by its recent outcomes.
+func stepHealth(s recorder.StepStats) string {
+	switch {
+	case s.RecentFailures == 0:
+		return "good"
+	case 2*s.RecentFailures < s.Recent:
+		return "warn"
+	}
+	return "bad"
+}
+
+// node is a step with the steps below it.
+type node struct {
+	recorder.Step
+	Share int // of the duration of the run, in percent
+	Below []*node
+}
+
+// tree returns the steps of a run as a tree.
+func tree(run recorder.Run) []*node {
+	roots, last := []*node{}, map[string]*node{}
+	for _, s := range run.Steps {
+		n := &node{Step: s, Share: share(s.Duration, run.Duration)}
+		parent, ok := last[key(s.Path[:len(s.Path)-1])]
+		if ok {
+			parent.Below = append(parent.Below, n)
+		} else {
+			roots = append(roots, n)
+		}
+		last[key(s.Path)] = n
+	}
+	return roots
+}
+
+func key(path []string) string { return strings.Join(path, "\x00") }

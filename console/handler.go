@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/observe/recorder"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// pageSize is the number of objects on a page.
+const pageSize = 100
+
+// Handler returns a handler that serves the console at "/". It checks no permissions. Links are relative, so it can be
+// served below any path with [http.StripPrefix]; then requests without the slash after that path must be redirected, as
+// [http.ServeMux] does. It is safe for concurrent use.
+func Handler(r *recorder.Recorder) http.Handler {
+	h := &handler{recorder: r, streams: make(chan struct{}, maxStreams)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", h.page(h.objects))
+	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}", h.page(h.object))
+	mux.HandleFunc("GET /controllers", h.page(h.controllers))
+	mux.HandleFunc("GET /controllers/{name}", h.page(h.controller))
+	mux.Handle("GET /static/", cached(http.FileServerFS(staticFiles)))
+	mux.HandleFunc("GET /", h.page(func(*http.Request) (page, bool) { return page{}, false }))
+	return secure(mux)
+}
+
+type handler struct {
+	recorder *recorder.Recorder
+	streams  chan struct{} // a token for each stream
+}
+
+// page is what is shown at a path.
+type page struct {
+	// Template is the name of the template of the content, and Title is that of the page.
+	Template, Title string
+	// Search is the content of the search field, and IsFiltered reports whether only some objects are selected.
+	Search     string
+	IsFiltered bool
+	// Previous and Next are the queries of the neighboring pages, or "".
+	Previous, Next string
+	// Base is the relative path to the root of the console.
+	Base string
+	Now  time.Time
+	// Data is what is encoded as JSON, and shown by the template.
+	Data any
+}
+
+// load returns the page of a request. It reports false if it does not exist.
+type load func(*http.Request) (page, bool)
+
+// page serves a page in the requested format.
+func (h *handler) page(load load) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		w.Header().Set("Cache-Control", "no-store")
+		switch format(r.Header.Get("Accept")) {
+		case formatJSON:
+			writeJSON(w, r, load)
+		case formatStream:
+			h.stream(w, r, load)
+		default:
+			writeHTML(w, r, load)
+		}
+	}
+}
+
+const (
+	formatHTML   = "text/html"
+	formatJSON   = "application/json"
+	formatStream = "text/event-stream"
+)
+
+// format returns the first format in an Accept header that is supported.
+func format(accept string) string {
+	for _, part := range strings.Split(accept, ",") {
+		name, _, _ := strings.Cut(part, ";")
+		switch name = strings.ToLower(strings.TrimSpace(name)); name {
+		case formatHTML, formatJSON, formatStream:
+			return name
+		}
+	}
+	return formatHTML
+}
+
+func writeJSON(w http.ResponseWriter, r *http.Request, load load) {
+	p, ok := load(r)
+	w.Header().Set("Content-Type", formatJSON)
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		p.Data = map[string]string{"error": "not found"}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(p.Data) // the client may have gone away
+}
+
+func writeHTML(w http.ResponseWriter, r *http.Request, load load) {
+	p, ok := load(r)
+	if !ok {
+		p = page{Template: "missing", Title: "Not found"}
+	}
+	p.Base, p.Now = base(r), time.Now()
+	content, err := render("layout", p)
+	if err != nil {
+		http.Error(w, "the page cannot be shown: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", formatHTML+"; charset=utf-8")
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+	}
+	_, _ = w.Write(content) // the client may have gone away
+}
+
+func render(name string, p page) ([]byte, error) {
+	var b bytes.Buffer
+	err := templates[p.Template].ExecuteTemplate(&b, name, p)
+	return b.Bytes(), err
+}
+
+// templates are the templates of the pages, each with the layout.
+var templates = func() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for _, name := range []string{"objects", "object", "controllers", "controller", "missing"} {
+		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(
+			templateFiles, "templates/layout.html", "templates/"+name+".html",
+		))
+	}
+	return all
+}()
+
+// base returns the relative path from a page to the root of the console.
+func base(r *http.Request) string {
+	depth := strings.Count(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	if depth == 0 {
+		return "./"
+	}
+	return strings.Repeat("../", depth)
+}
+
+// cached lets browsers keep static files for a while.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/") { // no lists of files
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "private, max-age=300")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// secure sets headers that keep browsers from running, framing or sending anything else.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
+			"img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Objects is the JSON of the page of objects.
+type Objects struct {
+	// Objects are those that the parameters q, controller, kind and name select, the worst first: at most 100, starting
+	// at the parameter offset.
+	Objects []recorder.Object `json:"objects"`
+	// Total is the number of objects that are selected, and Offset is the index of the first one in Objects.
+	Total  int `json:"total"`
+	Offset int `json:"offset"`
+	// Known and Trouble are the number of all objects, and of those in trouble.
+	Known   int `json:"known"`
+	Trouble int `json:"trouble"`
+}
+
+func (h *handler) objects(r *http.Request) (page, bool) {
+	parameters := r.URL.Query()
+	offset, _ := strconv.Atoi(parameters.Get("offset")) // 0 if it is not a number
+	query := recorder.Query{
+		Search: parameters.Get("q"), Controller: parameters.Get("controller"), Kind: parameters.Get("kind"),
+		Name: parameters.Get("name"), Offset: max(0, offset), Limit: pageSize,
+	}
+	data := Objects{Offset: query.Offset}
+	data.Objects, data.Total = h.recorder.Objects(query)
+	if data.Objects == nil {
+		data.Objects = []recorder.Object{}
+	}
+	for _, c := range h.recorder.Controllers() {
+		data.Known += c.Objects
+		data.Trouble += c.Trouble
+	}
+	p := page{Template: "objects", Title: "Objects", Search: query.Search, Data: data}
+	p.IsFiltered = query.Search != "" || query.Controller != "" || query.Kind != "" || query.Name != ""
+	if query.Offset > 0 {
+		p.Previous = withOffset(parameters, max(0, query.Offset-pageSize))
+	}
+	if query.Offset+pageSize < data.Total {
+		p.Next = withOffset(parameters, query.Offset+pageSize)
+	}
+	return p, true
+}
+
+func withOffset(parameters url.Values, offset int) string {
+	parameters.Set("offset", strconv.Itoa(offset))
+	return "?" + parameters.Encode()
+}
+
+// clusterScope stands for the namespace of objects without a namespace in paths. It is not a valid name of a namespace.
+const clusterScope = "-"
+
+func (h *handler) object(r *http.Request) (page, bool) {
+	object := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	if object.Namespace == clusterScope {
+		object.Namespace = ""
+	}
+	history, ok := h.recorder.Object(r.PathValue("controller"), object)
+	return page{Template: "object", Title: history.Object.Object.String(), Data: history}, ok
+}
+
+// Controllers is the JSON of the page of controllers.
+type Controllers struct {
+	Controllers []recorder.Controller `json:"controllers"`
+}
+
+func (h *handler) controllers(*http.Request) (page, bool) {
+	data := Controllers{h.recorder.Controllers()}
+	return page{Template: "controllers", Title: "Controllers", Data: data}, true
+}
+
+func (h *handler) controller(r *http.Request) (page, bool) {
+	for _, c := range h.recorder.Controllers() {
+		if c.Name == r.PathValue("name") {
+			return page{Template: "controller", Title: "Controller " + c.Name, Data: c}, true
+		}
+	}
+	return page{}, false
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rbac derives the permissions of a controller from its graph, and compares them with a role and with the
+// requests of a run.
+//
+// [Declared] returns the permissions that the reconcilers of a graph declare. [Permissions.ClusterRole] and
+// [Permissions.Markers] write them as a role and as markers of Kubebuilder; so does the command "trueup rbac".
+//
+// A [Recorder] collects the permissions that the requests of a REST config need. [Check] compares a role with both:
+//
+//	recorder := &rbac.Recorder{}
+//	config.Wrap(recorder.Wrap)
+//	// run the controller with config
+//	report := rbac.Check(role.Rules, declared, recorder.Used())
+//	if err := report.Err(); err != nil {
+//		t.Error(err)
+//	}
+package rbac
