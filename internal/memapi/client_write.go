@@ -35,6 +35,9 @@ func (c *serverClient) Create(ctx context.Context, obj client.Object, opts ...cl
 	}
 	var options client.CreateOptions
 	options.ApplyOptions(opts)
+	if err := c.server.checkSent(t, obj); err != nil {
+		return err
+	}
 	sent, err := t.decode(obj)
 	if err != nil {
 		return err
@@ -62,6 +65,9 @@ func (c *serverClient) put(ctx context.Context, obj, body client.Object, req req
 	}
 	t, key, err := c.target(obj, client.ObjectKeyFromObject(obj), true)
 	if err != nil {
+		return err
+	}
+	if err := c.server.checkSent(t, body); err != nil {
 		return err
 	}
 	sent, err := t.decode(body)

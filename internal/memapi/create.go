@@ -80,6 +80,11 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if obj, err = t.fit(obj); err != nil {
 		return nil, err
 	}
+	if s.tracks && !req.managed && req.manager != "" {
+		if err := s.track(t, obj, &req); err != nil {
+			return nil, err
+		}
+	}
 	if !req.dryRun {
 		if version, err := parseVersion(obj); err == nil && version != 0 {
 			return nil, internal(errors.New("resourceVersion should not be set on objects to be created"))

@@ -232,13 +232,17 @@ func parseContinue(token string) (int64, client.ObjectKey, error) {
 		err = errors.New("wrong number of parts")
 	}
 	if err != nil {
-		return 0, client.ObjectKey{}, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+		return 0, client.ObjectKey{}, invalidContinue(err)
 	}
 	version, err := strconv.ParseInt(parts[0], 10, 64)
 	if err != nil {
-		return 0, client.ObjectKey{}, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+		return 0, client.ObjectKey{}, invalidContinue(err)
 	}
 	return version, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, nil
+}
+
+func invalidContinue(err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: %v", err))
 }
 
 // deleteAll deletes the selected objects one by one for a client.

@@ -116,6 +116,23 @@ func (r *record) withFields(fields []metav1.ManagedFieldsEntry) *record {
 	return &managed
 }
 
+// track sets the managed fields of an object that is created.
+func (s *Server) track(t *table, obj client.Object, req *request) error {
+	written := req.sent
+	if written == nil {
+		written = (&record{table: t, object: obj, status: req.status}).onWire(t)
+	}
+	updated, err := s.applier.Update(
+		nil, withFields(written, nil), req.manager, req.subresource, s.now(), s.converter(t),
+	)
+	if err != nil {
+		return internal(err)
+	}
+	obj.SetManagedFields(updated.GetManagedFields())
+	req.managed = true
+	return nil
+}
+
 // movesFields reports whether an update that changes nothing else changes the field managers of an object whose managed
 // fields are not kept. That creates a version too. It is expensive to determine, but sending the stored object never
 // changes managers. The exception is the scale subresource: it has fewer fields than the object, so it adds an entry

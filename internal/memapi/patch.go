@@ -36,6 +36,9 @@ func (s *Server) patch(
 		if err != nil {
 			return nil, err
 		}
+		if err := s.checkPatched(t, content, data); err != nil {
+			return nil, err
+		}
 		obj, err := t.decodePatched(content)
 		if err != nil {
 			return nil, err

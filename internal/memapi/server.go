@@ -30,6 +30,9 @@ type Options struct {
 	Versions map[schema.GroupKind]string
 	// Admission decides about writes after the built-in rules for namespaces. None by default.
 	Admission Admission
+	// TrackFields makes the server keep the managed fields of all objects from their creation, as a real server does. It
+	// makes writes slower. By default they are kept only for objects that have been applied.
+	TrackFields bool
 	// Seed determines generated names and UIDs. Servers with the same seed generate the same ones for the same objects.
 	Seed uint64
 	// Now is the clock. The default is time.Now.
@@ -61,8 +64,10 @@ type Server struct {
 	shown      map[schema.GroupKind]string
 	seed       uint64
 	now        func() time.Time
+	tracks     bool // see Options.TrackFields
 
 	failedConversion error
+	unknown          func(fields []string) error // see ValidateFields
 
 	version   int64
 	compacted int64 // history before this version is not served
@@ -82,7 +87,7 @@ type Server struct {
 func New(opts Options) *Server {
 	s := &Server{
 		registry: opts.Registry, applier: opts.Applier, admission: opts.Admission, conversion: opts.Conversion,
-		shown: opts.Versions, seed: opts.Seed, now: opts.Now,
+		shown: opts.Versions, seed: opts.Seed, now: opts.Now, tracks: opts.TrackFields && opts.Applier != nil,
 		version: 1, history: make([]Event, 0, 32), tables: make(map[schema.GroupVersionKind]*table, 8),
 		types: make(map[reflect.Type]*table, 16),
 	}
@@ -174,4 +179,11 @@ func compareKinds(a, b schema.GroupVersionKind) int {
 // [Server.Events] still returns it.
 func (s *Server) Compact(version int64) {
 	s.compacted = max(s.compacted, min(version, s.version))
+}
+
+// Forget is like Compact, and also removes the history for [Server.Events], so that its memory can be used again. With
+// Options.TrackFields nothing else needs the history.
+func (s *Server) Forget(version int64) {
+	s.Compact(version)
+	s.history = slices.Clone(s.Events(s.compacted))
 }

@@ -37,7 +37,10 @@ func (c *subresourceClient) served(verb string, obj client.Object) (notAllowed, 
 	}
 	served := c.subresource == statusSubresource && t.kind.Status || c.subresource == scaleSubresource &&
 		t.kind.Scale != nil ||
-		c.subresource == evictionSubresource && t.kind.GroupVersionKind == podKind && t.goType != nil
+		(c.subresource == evictionSubresource || c.subresource == bindingSubresource) &&
+			t.kind.GroupVersionKind == podKind && t.goType != nil ||
+		c.subresource == finalizeSubresource && isNamespace(t) ||
+		c.subresource == approvalSubresource && t.kind.GroupVersionKind == signingRequestKind
 	if !served {
 		return nil, t.notServed(obj.GetName())
 	}
@@ -61,7 +64,7 @@ func (c *subresourceClient) Get(
 		return err
 	}
 	switch c.subresource {
-	case statusSubresource:
+	case statusSubresource, approvalSubresource:
 		return c.serverClient.Get(ctx, client.ObjectKeyFromObject(obj), subresource)
 	case scaleSubresource:
 		return c.getScale(ctx, obj, subresource)
@@ -86,12 +89,16 @@ func (c *subresourceClient) Create(
 	if err != nil {
 		return err
 	}
-	if c.subresource != evictionSubresource {
-		return notAllowed
-	}
 	var options client.SubResourceCreateOptions
 	options.ApplyOptions(opts)
-	return c.evict(ctx, obj, subresource, options.DryRun)
+	switch c.subresource {
+	case evictionSubresource:
+		return c.evict(ctx, obj, subresource, options.DryRun)
+	case bindingSubresource:
+		return c.bind(ctx, obj, subresource, options.DryRun)
+	default:
+		return notAllowed
+	}
 }
 
 // sameForm refuses a typed subresource for an unstructured object.
@@ -130,6 +137,11 @@ func (c *subresourceClient) Update(
 	switch c.subresource {
 	case statusSubresource:
 		return c.put(ctx, obj, body, req)
+	case approvalSubresource: // it may only change conditions, but nothing relies on that
+		req.subresource = statusSubresource
+		return c.put(ctx, obj, body, req)
+	case finalizeSubresource:
+		return c.finalize(ctx, body, req)
 	case scaleSubresource:
 		return c.updateScale(ctx, obj, body, req)
 	default:
@@ -151,8 +163,8 @@ func (c *subresourceClient) Patch(
 		body = options.SubResourceBody
 	}
 	switch c.subresource {
-	case statusSubresource:
-		return c.patch(ctx, obj, body, patch, *options.AsPatchOptions(), c.subresource)
+	case statusSubresource, approvalSubresource:
+		return c.patch(ctx, obj, body, patch, *options.AsPatchOptions(), statusSubresource)
 	case scaleSubresource:
 		return c.patchScale(ctx, obj, body, patch, c.request(options.FieldManager, options.DryRun, c.subresource))
 	default:

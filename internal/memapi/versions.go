@@ -93,7 +93,7 @@ func (s *Server) serve(found *shelf, kind *kinds.Kind) {
 // Redefine replaces the kinds that the server serves, as when a CustomResourceDefinition is changed. Objects are kept:
 // they are converted when they are read, and stored in the new storage version when they are written. Watches of
 // versions that are no longer served end. The registry must have the same scheme and the same kinds, except for
-// versions of custom kinds with a definition.
+// custom kinds with a definition: it may have more of them, and those without objects may be absent.
 //
 // The error lists the versions in which objects are stored, and which the new definition does not have: a real server
 // refuses such a definition. Nothing has changed then.
@@ -113,8 +113,12 @@ func (s *Server) Redefine(registry *kinds.Registry, applier Applier) error {
 		for _, version := range t.versions {
 			delete(s.tables, version.kind.GroupVersionKind)
 		}
+		kind := servedVersion(registry, t.kind.GroupKind())
+		if kind == nil {
+			continue
+		}
 		t.stored = t.storedVersions()
-		s.serve(t.shelf, servedVersion(registry, t.kind.GroupKind()))
+		s.serve(t.shelf, kind)
 		s.sort(t.shown)
 	}
 	s.rewatch()
@@ -153,6 +157,9 @@ func (s *Server) checkStored(registry *kinds.Registry) error {
 			continue
 		}
 		kind := servedVersion(registry, t.kind.GroupKind())
+		if kind == nil && len(t.sorted) == 0 {
+			continue
+		}
 		if kind == nil || kind.Versions == nil {
 			errs = append(errs, fmt.Errorf("%s: the definition is required", t.kind.GroupKind()))
 			continue

@@ -8,23 +8,21 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 )
-
-func (r *request) resource() schema.GroupResource {
-	return schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Plural}
-}
 
 // decode returns the object in the body of a request. It has the name of the URL, and the namespace.
 func (r *request) decode() (*unstructured.Unstructured, error) {
 	content, err := r.body()
 	if err != nil {
 		return nil, err
+	}
+	if r.newEvent {
+		renameEvent(content, true)
 	}
 	obj := &unstructured.Unstructured{Object: content}
 	if r.subresource == "" {
@@ -69,7 +67,20 @@ func (r *request) body() (map[string]any, error) {
 			content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 		}
 	} else {
-		err = json.Unmarshal(data, &content)
+		if strings.Contains(r.Header.Get("Content-Type"), "yaml") {
+			data, err = yaml.YAMLToJSON(data)
+		}
+		if err == nil {
+			if err = json.Unmarshal(data, &content); err != nil && r.kind != nil {
+				err = fmt.Errorf(
+					"the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %w (%s)",
+					r.kind.Kind, err, summary(data),
+				)
+			}
+		}
+		if err == nil && r.server != nil {
+			err = r.duplicateFields(data)
+		}
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -77,21 +88,16 @@ func (r *request) body() (map[string]any, error) {
 	return content, nil
 }
 
-// deleteOptions returns the options of a delete, which are in its body or in its query.
-func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
-	options := &metav1.DeleteOptions{}
-	if r.ContentLength == 0 || r.Body == nil {
-		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&r.query, options, nil); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		return options, nil
+// summary returns the start of a body as a server shows it in errors.
+func summary(data []byte) string {
+	const longest = 30
+	switch {
+	case len(data) == 0:
+		return "<empty>"
+	case data[0] != '{':
+		return fmt.Sprintf("%x", data[:min(len(data), longest)])
+	case len(data) > longest:
+		return string(data[:longest]) + " ..."
 	}
-	content, err := r.body()
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, options)
-	}
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return options, nil
+	return string(data)
 }

@@ -5,6 +5,7 @@ package httpapi
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,9 +18,14 @@ import (
 var serverVersion = version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.0", Platform: "memory"}
 
 // discovery returns the document of a path that lists groups, versions or resources, or nil for other paths.
-func (t *Transport) discovery(path []string) any {
+func (t *Transport) discovery(path []string, accept string) any {
 	if len(path) == 0 {
-		return nil
+		return &metav1.RootPaths{Paths: []string{"/api", "/apis", "/openapi/v3", "/version"}}
+	}
+	if strings.Contains(accept, "as=APIGroupDiscoveryList") && strings.Contains(accept, "v=v2;") && len(path) == 1 {
+		if aggregated := t.aggregated(path[0]); aggregated != nil {
+			return aggregated
+		}
 	}
 	switch depth := len(path); {
 	case path[0] == "version" && depth == 1:
@@ -48,6 +54,9 @@ func typeOf(kind string) metav1.TypeMeta { return metav1.TypeMeta{Kind: kind, AP
 // groups returns all groups but the core one, each with its versions in the order of their priority.
 func (t *Transport) groups() []metav1.APIGroup {
 	versions := map[string][]string{}
+	for _, review := range reviews {
+		versions[review.kind.Group] = []string{review.kind.Version}
+	}
 	for _, kind := range t.Registry.Kinds() {
 		if kind.Group != "" && !slices.Contains(versions[kind.Group], kind.Version) {
 			versions[kind.Group] = append(versions[kind.Group], kind.Version)
@@ -74,9 +83,10 @@ func (t *Transport) resources(group schema.GroupVersion) any {
 	list := &metav1.APIResourceList{TypeMeta: typeOf("APIResourceList"), GroupVersion: group.String()}
 	for _, kind := range t.Registry.Kinds() {
 		if kind.GroupVersion() == group {
-			list.APIResources = append(list.APIResources, resourcesOf(kind)...)
+			list.APIResources = append(list.APIResources, t.resourcesOf(kind)...)
 		}
 	}
+	list.APIResources = append(list.APIResources, reviewResources(group)...)
 	if len(list.APIResources) == 0 {
 		return nil
 	}
@@ -84,10 +94,19 @@ func (t *Transport) resources(group schema.GroupVersion) any {
 }
 
 // resourcesOf returns the resource of a kind and its subresources.
-func resourcesOf(kind *kinds.Kind) []metav1.APIResource {
+func (t *Transport) resourcesOf(kind *kinds.Kind) []metav1.APIResource {
 	main := metav1.APIResource{
 		Name: kind.Plural, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Kind,
-		Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+		Verbs:      metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+		ShortNames: kind.ShortNames, Categories: kind.Categories,
+	}
+	if kind.Kind == "Namespace" && kind.Group == "" {
+		main.Verbs = slices.DeleteFunc(main.Verbs, func(verb string) bool { return verb == "deletecollection" })
+	}
+	if kind.Custom { // in this order
+		main.Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	} else {
+		main.ShortNames, main.Categories = shortNames[kind.Plural], categories[kind.Plural]
 	}
 	found := []metav1.APIResource{main}
 	sub := metav1.APIResource{Namespaced: kind.Namespaced, Kind: kind.Kind, Verbs: metav1.Verbs{"get", "patch", "update"}}
@@ -98,6 +117,12 @@ func resourcesOf(kind *kinds.Kind) []metav1.APIResource {
 	if kind.Scale != nil {
 		sub.Name, sub.Group, sub.Version, sub.Kind = kind.Plural+"/scale", "autoscaling", "v1", "Scale"
 		found = append(found, sub)
+	}
+	if kind.Kind == "Pod" && kind.Group == "" {
+		found = append(found, metav1.APIResource{
+			Name: "pods/eviction", Namespaced: true, Group: "policy", Version: "v1", Kind: "Eviction",
+			Verbs: metav1.Verbs{"create"},
+		})
 	}
 	return found
 }

@@ -9,11 +9,15 @@
 // Clientsets, the dynamic client, the metadata client, discovery and informers of client-go work with it. Objects are
 // passed to the client unstructured, or as PartialObjectMetadata if the request asks for it.
 //
+// Tables, aggregated discovery, OpenAPI v3 documents and access reviews are served, too. All users are
+// allowed everything.
+//
+// Events of events.k8s.io are the same objects as those of the core group, if Transport.Server is set.
+//
 // Differences from a real server:
-//   - Responses are always JSON. Requests are JSON or, for kinds that client-go knows, protobuf.
-//   - Tables, aggregated discovery, OpenAPI, and kinds that are only requests, for example access reviews, are not
-//     served.
-//   - A delete always returns a Status, not the deleted object.
-//   - A watch ignores timeoutSeconds. It ends when its client or the server ends it.
-//   - All warnings are missing, and fieldValidation is ignored.
+//   - Responses are always JSON. Requests are JSON, YAML or, for kinds that client-go knows, protobuf.
+//   - OpenAPI v2 is not served.
+//   - Without Transport.Server, a delete returns a Status, not the deleted object, and fields are not validated.
+//   - A watch ignores timeoutSeconds: it ends when its context ends.
+//   - There are no warnings except those about unknown and duplicate fields.
 package httpapi

@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,10 +11,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi"
 )
 
 // request is an HTTP request for a target.
@@ -23,34 +27,60 @@ type request struct {
 	*http.Request
 	target
 
-	client client.WithWatch
-	query  url.Values
+	client   client.WithWatch
+	server   *memapi.Server // optional
+	query    url.Values
+	warnings []string
+	newEvent bool // see asCoreEvent
 }
 
 // perform performs a request, and returns the content of the response and its status code.
-func (t *Transport) perform(req *http.Request, target target) (content any, code int, err error) {
-	r := request{Request: req, target: target, client: t.Client, query: req.URL.Query()}
+func (r *request) perform() (content any, code int, err error) {
 	code = http.StatusOK
 	switch named := r.name != ""; {
-	case req.Method == http.MethodGet && named:
-		content, err = r.get()
-	case req.Method == http.MethodGet && r.query.Get("watch") == "true":
+	case r.Method == http.MethodGet && named:
+		if content, err = r.get(); err == nil && r.asTable() {
+			content, err = r.table(content)
+		}
+	case r.Method == http.MethodGet && r.watches():
 		content, err = r.watch()
-	case req.Method == http.MethodGet:
-		content, err = r.list()
-	case req.Method == http.MethodPost && (!named || r.subresource != ""):
+	case r.Method == http.MethodGet:
+		if content, err = r.list(); err == nil && r.asTable() {
+			content, err = r.table(content)
+		}
+	case r.Method == http.MethodPost && (!named || r.subresource != ""):
 		code = http.StatusCreated
 		content, err = r.create()
-	case req.Method == http.MethodPut && named:
+	case r.Method == http.MethodPut && named:
+		code = r.createdOrOK()
 		content, err = r.update()
-	case req.Method == http.MethodPatch && named:
+	case r.Method == http.MethodPatch && named:
+		code = r.createdOrOK()
 		content, err = r.patch()
-	case req.Method == http.MethodDelete && r.subresource == "":
+	case r.Method == http.MethodDelete && r.subresource == "":
 		content, err = r.delete()
 	default:
-		err = apierrors.NewMethodNotSupported(r.resource(), strings.ToLower(req.Method))
+		err = errorOf(http.StatusMethodNotAllowed)
 	}
 	return content, code, err
+}
+
+// watches reports whether a list request is to be continued as a watch.
+func (r *request) watches() bool {
+	watches := r.query.Get("watch")
+	return watches == "true" || watches == "1"
+}
+
+// createdOrOK returns the status code of a write, which may create the object.
+func (r *request) createdOrOK() int {
+	if r.server != nil && r.server.Get(r.kind.GroupVersionKind, r.key()) == nil {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func (r *request) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.namespace, Name: r.name}
 }
 
 // asMetadata reports whether a request asks for PartialObjectMetadata.
@@ -59,7 +89,7 @@ func (r *request) asMetadata() bool {
 }
 
 func (r *request) get() (any, error) {
-	obj, key := r.object(), types.NamespacedName{Namespace: r.namespace, Name: r.name}
+	obj, key := r.object(), r.key()
 	if r.subresource != "" {
 		sub := &unstructured.Unstructured{Object: map[string]any{}}
 		return sub, r.client.SubResource(r.subresource).Get(r.Context(), obj, sub)
@@ -129,14 +159,14 @@ func (r *request) listOptions() (*client.ListOptions, error) {
 	if raw.LabelSelector != "" {
 		selector, err := labels.Parse(raw.LabelSelector)
 		if err != nil {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		options.LabelSelector = selector
 	}
 	if raw.FieldSelector != "" {
 		selector, err := fields.ParseSelector(raw.FieldSelector)
 		if err != nil {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		options.FieldSelector = selector
 	}
@@ -147,6 +177,9 @@ func (r *request) create() (any, error) {
 	raw := &metav1.CreateOptions{}
 	if err := metav1.Convert_url_Values_To_v1_CreateOptions(&r.query, raw, nil); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if err := invalidOptions("CreateOptions", metavalidation.ValidateCreateOptions(raw)); err != nil {
+		return nil, err
 	}
 	body, err := r.decode()
 	if err != nil {
@@ -166,6 +199,9 @@ func (r *request) update() (any, error) {
 	if err := metav1.Convert_url_Values_To_v1_UpdateOptions(&r.query, raw, nil); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	if err := invalidOptions("UpdateOptions", metavalidation.ValidateUpdateOptions(raw)); err != nil {
+		return nil, err
+	}
 	body, err := r.decode()
 	if err != nil {
 		return nil, err
@@ -179,6 +215,14 @@ func (r *request) update() (any, error) {
 	return body, r.client.Update(r.Context(), body, &options)
 }
 
+// invalidOptions returns the error of a request with invalid options.
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
 func (r *request) patch() (any, error) {
 	raw := &metav1.PatchOptions{}
 	if err := metav1.Convert_url_Values_To_v1_PatchOptions(&r.query, raw, nil); err != nil {
@@ -189,6 +233,11 @@ func (r *request) patch() (any, error) {
 		return nil, err
 	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if r.newEvent {
+		if data, err = eventPatch(types.PatchType(kind), data); err != nil {
+			return nil, err
+		}
+	}
 	obj, patch := r.object(), client.RawPatch(types.PatchType(kind), data)
 	options := client.PatchOptions{DryRun: raw.DryRun, Force: raw.Force, FieldManager: raw.FieldManager, Raw: raw}
 	if r.subresource != "" {
@@ -198,29 +247,4 @@ func (r *request) patch() (any, error) {
 		)
 	}
 	return obj, r.client.Patch(r.Context(), obj, patch, &options)
-}
-
-func (r *request) delete() (any, error) {
-	raw, err := r.deleteOptions()
-	if err != nil {
-		return nil, err
-	}
-	options := client.DeleteOptions{
-		GracePeriodSeconds: raw.GracePeriodSeconds, Preconditions: raw.Preconditions,
-		PropagationPolicy: raw.PropagationPolicy, DryRun: raw.DryRun, Raw: raw,
-	}
-	if r.name != "" {
-		err = r.client.Delete(r.Context(), r.object(), &options)
-	} else {
-		var list *client.ListOptions
-		if list, err = r.listOptions(); err == nil {
-			err = r.client.DeleteAllOf(
-				r.Context(), r.object(), &client.DeleteAllOfOptions{ListOptions: *list, DeleteOptions: options},
-			)
-		}
-	}
-	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{Name: r.name, Group: r.kind.Group, Kind: r.kind.Plural},
-	}, err
 }

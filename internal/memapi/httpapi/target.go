@@ -39,12 +39,8 @@ func (t *Transport) targetOf(path []string) (target, error) {
 	if rest[0] == "namespaces" && len(rest) > 2 && rest[2] != "status" && rest[2] != "finalize" {
 		found.namespace, rest = rest[1], rest[2:]
 	}
-	gvk, err := t.Registry.Mapper().KindFor(group.WithResource(rest[0]))
-	if err != nil {
-		return target{}, errNoPage
-	}
-	kind, ok := t.Registry.For(gvk)
-	if !ok || kind.Plural != rest[0] || len(rest) > 3 || found.namespace != "" && !kind.Namespaced {
+	kind, ok := t.Registry.ForResource(group.WithResource(rest[0]))
+	if !ok || len(rest) > 3 || found.namespace != "" && !kind.Namespaced {
 		return target{}, errNoPage
 	}
 	found.kind = kind
@@ -64,4 +60,15 @@ func (t target) object() *unstructured.Unstructured {
 	obj.SetNamespace(t.namespace)
 	obj.SetName(t.name)
 	return obj
+}
+
+// hasVersion reports whether a path is below that of a group and version that is served.
+func (t *Transport) hasVersion(path []string) bool {
+	switch {
+	case len(path) > 1 && path[0] == "api":
+		return t.resources(schema.GroupVersion{Version: path[1]}) != nil
+	case len(path) > 2 && path[0] == "apis":
+		return t.resources(schema.GroupVersion{Group: path[1], Version: path[2]}) != nil
+	}
+	return false
 }

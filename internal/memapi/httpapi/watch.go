@@ -22,7 +22,11 @@ func (r *request) watch() (any, error) {
 		return nil, err
 	}
 	closed, stop := context.WithCancel(r.Context())
-	return &stream{events: events, closed: closed, stop: stop, metadata: r.asMetadata()}, nil
+	s := &stream{events: events, closed: closed, stop: stop, metadata: r.asMetadata()}
+	if r.asTable() {
+		s.table = r.table
+	}
+	return s, nil
 }
 
 // stream is the body of the response to a watch: a line for each event.
@@ -31,6 +35,9 @@ type stream struct {
 	closed   context.Context
 	stop     context.CancelFunc
 	metadata bool
+	newEvent bool // see asNewEvent
+	// table returns the object of an event as a Table, nil for other watches.
+	table func(content any) (*metav1.Table, error)
 
 	mu   sync.Mutex
 	rest []byte
@@ -69,10 +76,20 @@ func (s *stream) encode(event watch.Event) ([]byte, error) {
 	if status, ok := event.Object.(*metav1.Status); ok {
 		status.Kind, status.APIVersion = "Status", "v1"
 	}
+	var object any = event.Object
+	if _, failed := object.(*metav1.Status); s.table != nil && !failed {
+		var err error
+		if object, err = s.table(object); err != nil {
+			return nil, err
+		}
+	}
+	if s.newEvent {
+		object = asNewEvent(object)
+	}
 	line, err := json.Marshal(struct {
 		Type   watch.EventType `json:"type"`
 		Object any             `json:"object"`
-	}{event.Type, event.Object})
+	}{event.Type, object})
 	return append(line, '\n'), err
 }
 

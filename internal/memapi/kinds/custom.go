@@ -42,6 +42,7 @@ func newDefined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) 
 			GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: names.Kind},
 			Plural:           names.Plural, Singular: names.Singular,
 			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, Custom: true, Generations: true, unserved: !v.Served,
+			ShortNames: names.ShortNames, Categories: names.Categories, Columns: v.AdditionalPrinterColumns,
 		}
 		if sub := v.Subresources; sub != nil {
 			k.Status = sub.Status != nil

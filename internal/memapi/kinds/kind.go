@@ -4,6 +4,7 @@ package kinds
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,6 +46,10 @@ type Kind struct {
 	// Selectable are the fields that field selectors for a custom kind support, like spec.color, besides name and
 	// namespace.
 	Selectable []string
+	// ShortNames are other names of the resource, and Categories the groups of resources that it belongs to, for clients
+	// for people. Columns are those of tables. They are those of the definition.
+	ShortNames, Categories []string
+	Columns                []apiextensionsv1.CustomResourceColumnDefinition
 	// Versions are those of the definition of the kind. Nil without a definition: each version is a separate kind.
 	Versions *Versions
 

@@ -83,6 +83,7 @@ func TestTableIsTheServers(t *testing.T) {
 	}
 	env := sandbox.ForTest(t, sandbox.TestOptions{
 		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
+		Private: true, // no definitions of other packages
 	})
 	d, err := discovery.NewDiscoveryClientForConfig(env.RESTConfig())
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,23 +24,51 @@ type Registry struct {
 	scheme *runtime.Scheme
 	kinds  map[schema.GroupVersionKind]*Kind
 	sorted []*Kind // by group, version and kind
+	plural map[schema.GroupVersionResource]*Kind
 	mapper *meta.DefaultRESTMapper
+	// compiled are the kinds of definitions that a server has stored.
+	compiled map[definitionKey][]*Kind
+}
+
+// definitionKey identifies the specification of a stored definition.
+type definitionKey struct {
+	uid        types.UID
+	generation int64
 }
 
 // NewRegistry returns a registry of the built-in kinds, of all served versions of the definitions, and of all other
 // kinds in the scheme. The error lists every definition that cannot be served.
 func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResourceDefinition) (*Registry, error) {
-	r := &Registry{scheme: scheme, kinds: map[schema.GroupVersionKind]*Kind{}}
+	return newRegistry(scheme, nil, crds)
+}
+
+// With returns a registry with the same scheme and other definitions, which a server has stored. Those that have not
+// changed are not compiled again.
+func (r *Registry) With(crds ...*apiextensionsv1.CustomResourceDefinition) (*Registry, error) {
+	return newRegistry(r.scheme, r.compiled, crds)
+}
+
+func newRegistry(
+	scheme *runtime.Scheme, compiled map[definitionKey][]*Kind, crds []*apiextensionsv1.CustomResourceDefinition,
+) (*Registry, error) {
+	r := &Registry{
+		scheme: scheme, kinds: map[schema.GroupVersionKind]*Kind{}, compiled: map[definitionKey][]*Kind{},
+	}
 	for gvk, b := range builtins() {
 		r.add(newBuiltin(gvk, b))
 	}
 	var errs []error
 	defined := map[schema.GroupKind]bool{}
 	for _, crd := range crds {
-		kinds, err := newDefined(crd)
+		key := definitionKey{crd.UID, crd.Generation}
+		kinds, err := compiled[key], error(nil)
+		if kinds == nil || key.uid == "" {
+			kinds, err = newDefined(crd)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("custom resource definition %s: %w", crd.Name, err))
 		}
+		r.compiled[key] = kinds
 		for _, k := range kinds {
 			if defined[k.GroupKind()] = true; r.kinds[k.GroupVersionKind] != nil {
 				errs = append(
@@ -63,6 +92,10 @@ func NewRegistry(scheme *runtime.Scheme, crds ...*apiextensionsv1.CustomResource
 		return strings.Compare(a.String(), b.String())
 	})
 	r.mapper = newMapper(r.sorted)
+	r.plural = make(map[schema.GroupVersionResource]*Kind, len(r.sorted))
+	for _, k := range r.sorted {
+		r.plural[k.GroupVersion().WithResource(k.Plural)] = k
+	}
 	return r, nil
 }
 
@@ -87,6 +120,13 @@ func (r *Registry) Scheme() *runtime.Scheme {
 // For returns a kind, and reports whether it is served.
 func (r *Registry) For(gvk schema.GroupVersionKind) (*Kind, bool) {
 	k, ok := r.kinds[gvk]
+	return k, ok
+}
+
+// ForResource returns the kind of a resource, and reports whether it is served. Unlike in a mapper, an empty group is
+// the core group.
+func (r *Registry) ForResource(resource schema.GroupVersionResource) (*Kind, bool) {
+	k, ok := r.plural[resource]
 	return k, ok
 }
 

@@ -79,24 +79,10 @@ var namespaces = strategyOf[*corev1.Namespace]{
 }
 
 var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
-	defaults: defaults.VolumeClaim,
-	create: func(c *corev1.PersistentVolumeClaim) {
-		c.Status.Phase = corev1.ClaimPending
-		syncDataSources(&c.Spec)
-	},
-	update:         func(c, _ *corev1.PersistentVolumeClaim) { syncDataSources(&c.Spec) },
+	defaults:       defaults.VolumeClaim,
+	create:         func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending },
 	validate:       validateVolumeClaim,
 	validateUpdate: validateVolumeClaimUpdate,
-}
-
-// syncDataSources copies the data source of a volume claim between its two fields. Clients may set either of them.
-func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
-	switch source, ref := spec.DataSource, spec.DataSourceRef; {
-	case source != nil && ref == nil:
-		spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
-	case ref != nil && source == nil && (ref.Namespace == nil || *ref.Namespace == ""):
-		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
-	}
 }
 
 var persistentVolumes = strategyOf[*corev1.PersistentVolume]{
