@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -28,9 +29,9 @@ const leafValidity = 365 * 24 * time.Hour
 
 // authority is a certificate authority of this control plane, stored in the data directory.
 type authority struct {
-	cert *x509.Certificate
-	key  crypto.Signer
-	file string
+	cert          *x509.Certificate
+	key           crypto.Signer
+	file, keyFile string
 }
 
 func (a *authority) pem() []byte { return encodeCertificate(a.cert) }
@@ -104,15 +105,15 @@ func newPKI(f *datadir.Folder, serviceIP net.IP) (*pki, error) {
 }
 
 func loadAuthority(f *datadir.Folder, name, commonName string) (*authority, error) {
-	key, err := loadKey(f.File("pki", name+".key"))
+	file, keyFile := f.File("pki", name+".crt"), f.File("pki", name+".key")
+	key, err := loadKey(keyFile)
 	if err != nil {
 		return nil, err
 	}
-	file := f.File("pki", name+".crt")
 	certs, err := cert.CertsFromFile(file)
 	switch {
 	case err == nil:
-		return &authority{cert: certs[0], key: key, file: file}, nil
+		return &authority{cert: certs[0], key: key, file: file, keyFile: keyFile}, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("certificate %s: %w", file, datadir.Cause(err))
 	}
@@ -123,7 +124,7 @@ func loadAuthority(f *datadir.Folder, name, commonName string) (*authority, erro
 	if err := os.WriteFile(file, encodeCertificate(certificate), 0o600); err != nil {
 		return nil, fmt.Errorf("certificate %s: %w", file, datadir.Cause(err))
 	}
-	return &authority{cert: certificate, key: key, file: file}, nil
+	return &authority{cert: certificate, key: key, file: file, keyFile: keyFile}, nil
 }
 
 // loadKey reads a private key, or creates it if it does not exist.
@@ -158,6 +159,23 @@ func (a *authority) issueClient(user string, groups ...string) (credentials, err
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
+}
+
+// issueServing returns a certificate for a server with this name or address.
+func (a *authority) issueServing(host string) (tls.Certificate, error) {
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "kubelet"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	issued, err := a.issue(template)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(issued.cert, issued.key)
 }
 
 func (a *authority) issue(template *x509.Certificate) (credentials, error) {

@@ -14,10 +14,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"trueup.dev/controlplane/internal/datadir"
+	"trueup.dev/controlplane/internal/kubelet"
 )
 
 const (
@@ -264,6 +267,12 @@ func (c *ControlPlane) claim(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := checkSpace(c.data.Path()); err != nil {
+		return err
+	}
+	if err := c.options.prepareAudit(c.data); err != nil {
+		return err
+	}
 	if c.listener, err = new(net.ListenConfig).Listen(ctx, "tcp4", fmt.Sprintf("127.0.0.1:%d", o.Port)); err != nil {
 		if opErr, ok := errors.AsType[*os.SyscallError](err); ok {
 			err = opErr.Err
@@ -288,13 +297,19 @@ func (c *ControlPlane) claim(ctx context.Context) (err error) {
 func (c *ControlPlane) startServers(ctx context.Context) error {
 	socket := c.work.File("etcd.sock")
 	var err error
-	if c.etcd, err = startEtcd(ctx, c.data.File("etcd"), socket, c.log, c.options.Verbosity); err != nil {
+	if c.etcd, err = startEtcd(ctx, c.data.File("etcd"), socket, c.log, c.options); err != nil {
 		return err
 	}
 	go func() { c.fail(c.etcd.watch()) }()
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stopAPIServer = stop
-	run, err := newAPIServer(serving, c.listener, socket, c.keys, c.options.controllers())
+	keeper := newMaintenance(c.etcd, c.data.Path(), c.options)
+	c.apiServer.Go(func() { keeper.run(serving) })
+	kubelets, err := c.startKubelets(serving)
+	if err != nil {
+		return err
+	}
+	run, err := newAPIServer(serving, c.listener, socket, c.keys, keeper.space, kubelets, c.options)
 	if err != nil {
 		return err
 	}
@@ -309,6 +324,18 @@ func (c *ControlPlane) startServers(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// startKubelets serves what kube-apiserver forwards to kubelets. It returns the function to connect to them.
+func (c *ControlPlane) startKubelets(ctx context.Context) (utilnet.DialFunc, error) {
+	client, err := kubernetes.NewForConfig(restConfig(c.url, c.keys.ca.pem(), c.keys.podUser, "trueup-pod-runner"))
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	listener := kubelet.NewListener()
+	server := kubelet.New(client, listener, c.keys.ca.issueServing)
+	c.apiServer.Go(func() { server.Run(ctx) })
+	return listener.Dial, nil
 }
 
 // fail records the first failure of a component, unless the control plane is being stopped.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 )
 
@@ -17,7 +18,18 @@ import (
 const etcdMemberURL = "http://127.0.0.1:2380"
 
 const (
-	etcdQuotaBytes = 4 << 30
+	defaultStorageQuota = 4 << 30
+
+	// minStorageQuota leaves space for the objects that every cluster has.
+	minStorageQuota = 16 << 20
+
+	// etcd preallocates two segments of its log, and keeps at least etcdWALFiles.
+	etcdWALSegment = 4 << 20
+	etcdWALFiles   = 2
+
+	// A snapshot releases older segments of the log. There is no second member that would read the log.
+	etcdSnapshotEntries = 5_000
+	etcdCatchUpEntries  = 100
 
 	// etcdGiveUp limits the wait for an aborted start, which takes well under a second.
 	etcdGiveUp = 2 * time.Second
@@ -31,9 +43,9 @@ type etcdServer struct {
 
 // startEtcd runs etcd on a unix socket in a directory that only its owner can enter. It needs no port, and no other
 // user of the machine can bypass the API server to read the cluster's secrets.
-func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, verbosity int) (*etcdServer, error) {
-	logger, panics := log.etcdLogger(verbosity)
-	cfg, err := etcdConfig(dataDir, socket, logger)
+func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, o Options) (*etcdServer, error) {
+	logger, panics := log.etcdLogger(o.Verbosity)
+	cfg, err := etcdConfig(dataDir, socket, logger, o.storageQuota())
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
@@ -86,7 +98,7 @@ func startEtcd(ctx context.Context, dataDir, socket string, log *componentLog, v
 	return nil, fmt.Errorf("etcd: %w", err)
 }
 
-func etcdConfig(dataDir, socket string, logger *zap.Logger) (*embed.Config, error) {
+func etcdConfig(dataDir, socket string, logger *zap.Logger, quota int64) (*embed.Config, error) {
 	member, err := url.Parse(etcdMemberURL)
 	if err != nil {
 		return nil, err
@@ -103,7 +115,11 @@ func etcdConfig(dataDir, socket string, logger *zap.Logger) (*embed.Config, erro
 	cfg.EnableGRPCGateway = false
 	// The data must survive a restart of the process, but not of the machine.
 	cfg.UnsafeNoFsync = true
-	cfg.QuotaBackendBytes = etcdQuotaBytes
+	cfg.QuotaBackendBytes = quota
+	cfg.SnapshotCount = etcdSnapshotEntries
+	cfg.SnapshotCatchUpEntries = etcdCatchUpEntries
+	cfg.MaxWalFiles = etcdWALFiles
+	wal.SegmentSizeBytes = etcdWALSegment
 	// A single member waits for no other members.
 	cfg.TickMs = 10
 	cfg.ElectionMs = 100

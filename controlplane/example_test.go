@@ -39,6 +39,20 @@ func ExampleStart() {
 	}
 }
 
+// A control plane with flags of kube-apiserver, the APIs of an older minor version, and an audit log.
+func ExampleOptions() {
+	cp, err := controlplane.Start(context.Background(), controlplane.Options{
+		APIServerArgs:   []string{"feature-gates=WatchList=false", "enable-admission-plugins=AlwaysPullImages"},
+		EmulatedVersion: "1.36",
+		AuditLog:        "audit.jsonl",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cp.Stop()
+	fmt.Println(cp.URL())
+}
+
 // A control plane that keeps its data and runs until it is interrupted, with the garbage collector only.
 func ExampleRun() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -8,39 +8,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
-func TestDefaultControllersAreKnown(t *testing.T) {
-	known := kcm.KnownControllers()
-	for _, name := range DefaultControllers() {
-		if !slices.Contains(known, name) {
-			t.Errorf("%s is unknown to kube-controller-manager", name)
-		}
-	}
+func TestZeroOptionsAreValid(t *testing.T) {
 	if err := (Options{}).validate(); err != nil {
-		t.Errorf("zero options: %v", err)
+		t.Error(err)
 	}
-}
-
-func TestControllersResolve(t *testing.T) {
-	cases := []struct {
-		reason      string
-		controllers []string
-		want        []string
-	}{
-		{"nil selects the default", nil, DefaultControllers()},
-		{"none disables all controllers", []string{NoControllers}, nil},
-		{"an empty list disables all controllers", []string{}, []string{}},
-		{
-			"old names are accepted",
-			[]string{"garbagecollector", "job-controller"},
-			[]string{"garbage-collector-controller", "job-controller"},
-		},
+	if diff := cmp.Diff(DefaultControllers(), Options{}.controllers()); diff != "" {
+		t.Errorf("controllers (-want +got):\n%s", diff)
 	}
-	for _, c := range cases {
-		if diff := cmp.Diff(c.want, Options{Controllers: c.controllers}.controllers()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+	for _, name := range DefaultControllers() {
+		if !slices.Contains(KnownControllers(), name) {
+			t.Errorf("%s runs by default, but is unknown", name)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"trueup.dev/controlplane/internal/controllers"
 	"trueup.dev/controlplane/internal/podrunner"
 )
 
@@ -35,17 +36,20 @@ func (c *ControlPlane) startClients(ctx context.Context) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stopClients = stop
 
-	var group *controllerGroup
+	var group *controllers.Group
 	if enabled := c.options.controllers(); len(enabled) > 0 {
 		config := restConfig(c.url, c.keys.ca.pem(), c.keys.controllers, "kube-controller-manager")
-		if group, err = newControllers(running, config, enabled, c.keys); err != nil {
-			return err
+		if group, err = controllers.New(running, config, KubernetesVersion(), enabled, controllers.Files{
+			CACertificate: c.keys.ca.file, CAKey: c.keys.ca.keyFile, ServiceAccountKey: c.keys.serviceAccountKey,
+		}); err != nil {
+			return fmt.Errorf("controllers: %w", err)
 		}
-		c.clients.Go(func() { group.run(running) })
+		c.clients.Go(func() { group.Run(running) })
 	}
 	var pods *podrunner.Runner
 	if !c.options.DisablePods {
-		podClient, err := kubernetes.NewForConfig(restConfig(c.url, c.keys.ca.pem(), c.keys.podUser, "trueup-pod-runner"))
+		config := restConfig(c.url, c.keys.ca.pem(), c.keys.podUser, "kubelet/"+KubernetesVersion())
+		podClient, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return fmt.Errorf("client: %w", err)
 		}
@@ -56,8 +60,8 @@ func (c *ControlPlane) startClients(ctx context.Context) error {
 	}
 
 	if group != nil {
-		if err := group.waitUntilSynced(ctx); err != nil {
-			return err
+		if err := group.WaitUntilSynced(ctx); err != nil {
+			return fmt.Errorf("controllers: %w", err)
 		}
 	}
 	if pods != nil {

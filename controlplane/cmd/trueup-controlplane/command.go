@@ -9,7 +9,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +38,9 @@ type settings struct {
 	pods          bool
 	stopWithStdin bool
 	output        string
+	version       bool
+	leases        string
+	leaseGrace    time.Duration
 }
 
 func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -52,6 +58,10 @@ another outcome: Pending, Running, NotReady, Succeeded or Failed.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(command *cobra.Command, _ []string) error {
+			if s.version {
+				_, err := io.WriteString(stdout, versions())
+				return err
+			}
 			s.DisablePods = !s.pods
 			return s.serve(command.Context(), stdin, stdout)
 		},
@@ -64,12 +74,16 @@ another outcome: Pending, Running, NotReady, Succeeded or Failed.`,
 		Short: "Print the versions of this command, Kubernetes and etcd",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(stdout, "trueup-controlplane %s kubernetes %s etcd %s\n",
-				controlplane.Version(), controlplane.KubernetesVersion(), controlplane.EtcdVersion())
+			_, err := io.WriteString(stdout, versions())
 			return err
 		},
 	})
 	return command
+}
+
+func versions() string {
+	return fmt.Sprintf("trueup-controlplane %s kubernetes %s etcd %s\n",
+		controlplane.Version(), controlplane.KubernetesVersion(), controlplane.EtcdVersion())
 }
 
 func (s *settings) addFlags(command *cobra.Command) {
@@ -84,10 +98,21 @@ func (s *settings) addFlags(command *cobra.Command) {
 		&s.Controllers,
 		"controllers",
 		nil,
-		`controllers to run, named as in kube-controller-manager; "none" for no controllers `+
+		`controllers to run, named as in kube-controller-manager: exactly these names, "*" for the default, "none", `+
+			`or changes of the default such as "-cronjob-controller,+bootstrap-signer-controller" `+
 			`(default: all that need no machines)`,
 	)
 	flags.BoolVar(&s.pods, "pods", true, "run pods on a simulated node")
+	flags.Int64Var(&s.StorageQuota, "storage-quota", 0, "maximum size of etcd's database in bytes (default: 4 GiB)")
+	flags.StringArrayVar(
+		&s.APIServerArgs, "apiserver-arg", nil,
+		`flag of kube-apiserver as "name=value", for example "feature-gates=Name=true"; may be repeated`,
+	)
+	flags.StringVar(
+		&s.EmulatedVersion, "emulated-version", "",
+		`minor version of Kubernetes whose APIs and features to emulate, for example "1.36" (default: none)`,
+	)
+	flags.StringVar(&s.AuditLog, "audit-log", "", "file to which kube-apiserver appends its audit events (default: none)")
 	flags.BoolVar(
 		&s.stopWithStdin, "stop-with-stdin", false,
 		"stop when standard input ends, for example because the parent process ended",
@@ -95,6 +120,9 @@ func (s *settings) addFlags(command *cobra.Command) {
 	flags.StringVar(
 		&s.output, "output", outputText, `output format when ready: "text", or "json" for one machine-readable line`,
 	)
+	s.addLeaseFlags(flags)
+	// cobra's own flag would be that of the Kubernetes libraries, which has another type.
+	flags.BoolVar(&s.version, "version", false, "print the versions of this command, Kubernetes and etcd")
 	flags.IntVarP(&s.Verbosity, "v", "v", 0, "log level; above 0, logs of the components are written to standard error")
 }
 
@@ -113,6 +141,10 @@ func (s settings) serve(ctx context.Context, stdin io.Reader, stdout io.Writer) 
 			stdinEnded()
 		}()
 	}
+	go limitMemory(ctx)
+	if s.leases != "" {
+		return s.serveLeases(ctx)
+	}
 	return controlplane.Run(ctx, s.Options, func(cp *controlplane.ControlPlane) error { return s.announce(stdout, cp) })
 }
 
@@ -129,6 +161,17 @@ func (s settings) announce(stdout io.Writer, cp *controlplane.ControlPlane) erro
   export KUBECONFIG=%s
   kubectl get namespaces
 Stop with Ctrl-C.
-`, controlplane.KubernetesVersion(), cp.URL(), kubeconfig)
+`, controlplane.KubernetesVersion(), cp.URL(), shellQuote(kubeconfig))
 	return err
+}
+
+// shellQuote returns text as one word of a POSIX shell.
+func shellQuote(text string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@%,", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command trueup-controlplane runs a Kubernetes control plane in one process, until it is interrupted.
+// As "kube-apiserver" or "etcd", by the name of a link, it runs that command alone, for envtest.
 package main
 
 import (
@@ -8,10 +9,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 )
 
 func main() {
+	if asset, ok := assets[filepath.Base(os.Args[0])]; ok {
+		os.Exit(runAsset(asset, os.Args))
+	}
 	// If the parent has ended, its ends of the pipes are closed. SIGPIPE must not end this process before the directory is
 	// removed.
 	signal.Ignore(syscall.SIGPIPE)

@@ -51,7 +51,8 @@ func Temporary() (*Folder, error) {
 	for {
 		path, err := os.MkdirTemp(parent, pattern) // mode 0700
 		if err != nil {
-			return nil, fmt.Errorf("temporary directory: %w", Cause(err))
+			return nil, fmt.Errorf("temporary directory %s: %w: set TMPDIR to a directory that you can write to", parent,
+				Cause(err))
 		}
 		lock, err := take(path)
 		if errors.Is(err, errVanished) || errors.Is(err, errInUse) {

@@ -52,6 +52,17 @@ func TestTemporaryFallsBackFromALongPath(t *testing.T) {
 	}
 }
 
+func TestTemporaryErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	_, err := Temporary()
+	want := "temporary directory " + missing +
+		": no such file or directory: set TMPDIR to a directory that you can write to"
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
 func TestOpenKeepsDataAndRefusesASecondOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "dir")
 	first, err := Open(dir)

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -22,14 +23,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/cert"
 )
 
-func TestWebhookByURLIsCalled(t *testing.T) {
-	t.Parallel()
-	p := sharedProcess(t)
-	namespace := p.namespace(t)
-	var calls atomic.Int32
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// nameServer denies objects with the name "denied".
+func nameServer(t *testing.T, calls *atomic.Int32) *httptest.Server {
+	t.Helper()
+	return httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -45,55 +46,134 @@ func TestWebhookByURLIsCalled(t *testing.T) {
 			t.Error(err)
 		}
 	}))
-	defer server.Close()
-	fail, none, hook := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, server.URL+"/validate"
+}
+
+// installWebhook registers a webhook for ConfigMaps of a namespace until the test ends.
+func (p *process) installWebhook(
+	t *testing.T, namespace string, client admissionregistrationv1.WebhookClientConfig,
+) {
+	t.Helper()
+	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
 	configurations := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	_, err := configurations.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "names.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      &hook,
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
+			Name:              "names.example.com",
+			ClientConfig:      client,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{
-				{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule: admissionregistrationv1.Rule{
-						APIGroups:   []string{""},
-						APIVersions: []string{"v1"},
-						Resources:   []string{"configmaps"},
-					},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"},
 				},
-			},
+			}},
 			FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer configurations.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{})
-	configMaps := p.client.CoreV1().ConfigMaps(namespace)
-	// Repeat a dry run until the API server uses the configuration.
+	t.Cleanup(func() {
+		_ = configurations.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{})
+	})
+}
+
+// eventuallyDenied repeats a dry run until the API server uses the webhook and the error contains text.
+func (p *process) eventuallyDenied(t *testing.T, namespace, text string) {
+	t.Helper()
 	eventually(t, waitLimit, "webhook denies", func(ctx context.Context) error {
-		_, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "denied"}},
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := p.client.CoreV1().ConfigMaps(namespace).Create(
+			ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "denied"}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+		)
 		if err == nil {
 			return errors.New("allowed")
 		}
-		if !strings.Contains(err.Error(), `admission webhook "names.example.com" denied the request: not with this name`) {
+		if !strings.Contains(err.Error(), text) {
 			return err
 		}
 		return nil
 	})
-	if _, err := configMaps.Create(
+}
+
+const denied = `admission webhook "names.example.com" denied the request: not with this name`
+
+func TestWebhookByURLIsCalled(t *testing.T) {
+	t.Parallel()
+	p := sharedProcess(t)
+	namespace := p.namespace(t)
+	var calls atomic.Int32
+	server := nameServer(t, &calls)
+	server.StartTLS()
+	defer server.Close()
+	hook := server.URL + "/validate"
+	p.installWebhook(t, namespace, admissionregistrationv1.WebhookClientConfig{
+		URL: &hook, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	})
+	p.eventuallyDenied(t, namespace, denied)
+	if _, err := p.client.CoreV1().ConfigMaps(namespace).Create(
 		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed"}}, metav1.CreateOptions{},
 	); err != nil {
 		t.Errorf("another name: %v, want it allowed", err)
 	}
 	if calls.Load() < 2 {
 		t.Errorf("calls = %d, want at least 2", calls.Load())
+	}
+}
+
+// A webhook by a reference to a Service is refused at once, until the Service has the address of a local server.
+func TestWebhookByServiceIsCalled(t *testing.T) {
+	t.Parallel()
+	p := sharedProcess(t)
+	namespace := p.namespace(t)
+	const name = "hooks"
+	services := p.client.CoreV1().Services(namespace)
+	if _, err := services.Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "hooks"}, Ports: []corev1.ServicePort{{Port: 443}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey(name+"."+namespace+".svc", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int32
+	server := nameServer(t, &calls)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.StartTLS()
+	defer server.Close()
+	p.installWebhook(t, namespace, admissionregistrationv1.WebhookClientConfig{
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name},
+		CABundle: certificate,
+	})
+	p.eventuallyDenied(t, namespace, "nothing serves service "+namespace+"/"+name)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"trueup.dev/address":%q}}}`, server.Listener.Addr())
+	if _, err := services.Patch(
+		t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{},
+	); err != nil {
+		t.Fatal(err)
+	}
+	p.eventuallyDenied(t, namespace, denied)
+}
+
+// Webhooks elsewhere are refused at once, without a look-up of the name.
+func TestWebhookElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
+	p := sharedProcess(t)
+	for hook, want := range map[string]string{
+		"https://10.9.8.7/validate":        "connects to loopback addresses only",
+		"https://hooks.example.com:9443/x": "looks up no names",
+	} {
+		namespace := p.namespace(t)
+		p.installWebhook(t, namespace, admissionregistrationv1.WebhookClientConfig{URL: &hook})
+		p.eventuallyDenied(t, namespace, want)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{
 			"unknown controllers",
 			[]string{"--controllers", "job-controller,xyz,abc"},
-			"error: controllers: abc, xyz: unknown to kube-controller-manager; known controllers: …",
+			"error: controllers: abc, xyz: unknown; known controllers: …",
 		},
 		{
 			"none and more",
@@ -147,13 +147,15 @@ func TestAllMistakesAreListed(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	output, err := exec.Command(binary, "version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(output))
-	if len(fields) != 6 || fields[0] != "trueup-controlplane" || fields[2] != "kubernetes" || fields[4] != "etcd" ||
-		!strings.HasPrefix(fields[3], "v1.") || !strings.HasPrefix(fields[5], "v3.") {
-		t.Errorf("version = %q, want trueup-controlplane <version> kubernetes v1.… etcd v3.…", output)
+	for _, argument := range []string{"version", "--version"} {
+		output, err := exec.Command(binary, argument).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := strings.Fields(string(output))
+		if len(fields) != 6 || fields[0] != "trueup-controlplane" || fields[2] != "kubernetes" || fields[4] != "etcd" ||
+			!strings.HasPrefix(fields[3], "v1.") || !strings.HasPrefix(fields[5], "v3.") {
+			t.Errorf("%s prints %q, want trueup-controlplane <version> kubernetes v1.… etcd v3.…", argument, output)
+		}
 	}
 }

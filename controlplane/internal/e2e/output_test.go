@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,7 +33,7 @@ func TestVerboseShowsLogs(t *testing.T) {
 // Without flags the output is text for the user, with the next commands.
 func TestTextOutput(t *testing.T) {
 	t.Parallel()
-	command := exec.Command(binary, "--controllers", "none")
+	command := exec.Command(binary, "--controllers", "none", "--dir", filepath.Join(t.TempDir(), "it's a dir"))
 	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -44,9 +45,12 @@ func TestTextOutput(t *testing.T) {
 	var text []string
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		text = append(text, strings.TrimSpace(lines.Text()))
-		kubeconfig, ok := strings.CutPrefix(text[len(text)-1], "export KUBECONFIG=")
-		if ok {
-			if _, err := clientcmd.LoadFromFile(kubeconfig); err != nil {
+		if line := text[len(text)-1]; strings.HasPrefix(line, "export KUBECONFIG=") {
+			kubeconfig, err := exec.Command("sh", "-c", line+`; printf %s "$KUBECONFIG"`).Output()
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			if _, err := clientcmd.LoadFromFile(string(kubeconfig)); err != nil {
 				t.Error(err)
 			}
 		}

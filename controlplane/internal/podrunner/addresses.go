@@ -9,11 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// firstAddress is the first of the pods' addresses, which is also used after the last one.
+// firstAddress is the first of the pods' addresses, which is also used after the last one. The range is reserved for
+// benchmarks of network devices (RFC 2544), so that no host of the network has one of the addresses.
 var (
-	firstAddress = netip.MustParseAddr("10.244.0.1")
-	podRange     = netip.MustParsePrefix("10.244.0.0/16")
+	firstAddress = netip.MustParseAddr("198.19.0.1")
+	podRange     = netip.MustParsePrefix("198.19.0.0/16")
 )
+
+// IsPodAddress reports whether an address is from the range of the pods' addresses.
+func IsPodAddress(address netip.Addr) bool { return podRange.Contains(address) }
 
 // addresses assigns a unique address to each pod. It is safe for concurrent use.
 type addresses struct {

@@ -5,8 +5,8 @@
 //
 // A pod becomes Running and Ready immediately. If its restart policy is not Always, as for the pods of a Job, it
 // succeeds a moment later. A terminating pod is removed immediately. Node selectors, taints, resources, volumes and
-// probes are ignored. Pods with scheduling gates or with another scheduler are not bound, and pods on other nodes are
-// not changed.
+// probes are ignored. Pods with scheduling gates or with another scheduler are not bound, no pods are bound while the
+// node is cordoned, except those that tolerate it, and pods on other nodes are not changed.
 //
 // The annotation trueup.dev/pod-phase on a pod (or in a pod template) selects another outcome:
 //

@@ -5,6 +5,7 @@ package podrunner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	listersv1 "k8s.io/client-go/listers/core/v1"
@@ -37,7 +37,7 @@ var nodeKey = types.NamespacedName{Name: NodeName}
 type Runner struct {
 	client    kubernetes.Interface
 	version   string
-	factory   informers.SharedInformerFactory
+	informer  cache.SharedIndexInformer
 	pods      listersv1.PodLister
 	nodes     cache.SharedIndexInformer
 	queue     workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -54,15 +54,15 @@ func New(client kubernetes.Interface, version string) (*Runner, error) {
 	r := &Runner{
 		client:    client,
 		version:   version,
-		factory:   informers.NewSharedInformerFactory(client, 0),
 		queue:     workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
 		addresses: newAddresses(),
 		ready:     make(chan struct{}),
 		ends:      map[types.UID]time.Time{},
 	}
-	pods := r.factory.Core().V1().Pods()
-	r.pods = pods.Lister()
-	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	// A factory of informers would link the informers of all kinds, whose types take seconds to compile in each package.
+	r.informer = coreinformers.NewPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{})
+	r.pods = listersv1.NewPodLister(r.informer.GetIndexer())
+	if _, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    r.seen,
 		UpdateFunc: func(_, pod any) { r.seen(pod) },
 		DeleteFunc: r.gone,
@@ -74,8 +74,16 @@ func New(client kubernetes.Interface, version string) (*Runner, error) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, NodeName).String()
 	})
 	if _, err := r.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(any, any) { r.queue.Add(nodeKey) },
-		DeleteFunc: func(any) { r.queue.Add(nodeKey) },
+		UpdateFunc: func(before, after any) {
+			r.queue.Add(nodeKey)
+			if cordoned(before) && !cordoned(after) {
+				r.bindWaiting()
+			}
+		},
+		DeleteFunc: func(any) {
+			r.queue.Add(nodeKey)
+			r.bindWaiting() // the node is created again without the mark
+		},
 	}); err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
@@ -87,10 +95,9 @@ func (r *Runner) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer r.queue.ShutDown()
-	r.factory.Start(ctx.Done())
-	defer r.factory.Shutdown()
+	group.Go(func() { r.informer.RunWithContext(ctx) })
 	group.Go(func() { r.nodes.RunWithContext(ctx) })
-	r.factory.WaitForCacheSync(ctx.Done())
+	cache.WaitForCacheSync(ctx.Done(), r.informer.HasSynced, r.nodes.HasSynced)
 	r.queue.Add(nodeKey)
 	for range workers {
 		group.Go(func() {
@@ -192,6 +199,10 @@ func (r *Runner) bind(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 ||
 		pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
 		return nil
+	}
+	if node, exists, err := r.nodes.GetStore().GetByKey(NodeName); err == nil && exists && cordoned(node) &&
+		!slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon) {
+		return r.reportUnschedulable(ctx, pod)
 	}
 	return r.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -31,6 +32,11 @@ func run(t *testing.T, pods ...*corev1.Pod) *fake.Clientset {
 		p.UID = fakeUID(i)
 		objects = append(objects, p)
 	}
+	return runObjects(t, objects...)
+}
+
+func runObjects(t *testing.T, objects ...runtime.Object) *fake.Clientset {
+	t.Helper()
 	client := fake.NewClientset(objects...)
 	runner, err := New(client, "v1.2.3")
 	if err != nil {
@@ -84,26 +90,73 @@ func TestRunnerMakesANode(t *testing.T) {
 	}
 }
 
+// bindings returns the names of the pods that were bound.
+func bindings(client *fake.Clientset) (names []string) {
+	for _, action := range client.Actions() {
+		if create, ok := action.(clienttesting.CreateAction); ok && action.GetSubresource() == "binding" {
+			names = append(names, create.GetObject().(*corev1.Binding).Name)
+		}
+	}
+	return names
+}
+
+func TestRunnerBindsNoPodsToACordonedNode(t *testing.T) {
+	waiting, tolerant := pod(corev1.RestartPolicyAlways, unbound), pod(corev1.RestartPolicyAlways, unbound)
+	waiting.Name, tolerant.Name = "waiting", "tolerant"
+	waiting.UID, tolerant.UID = fakeUID(1), fakeUID(2)
+	tolerant.Spec.Tolerations = []corev1.Toleration{
+		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: NodeName}, Spec: corev1.NodeSpec{Unschedulable: true},
+	}
+	client := runObjects(t, node, waiting, tolerant)
+	eventually(t, "pod reported unschedulable", func() error {
+		got, err := client.CoreV1().Pods("ns").Get(t.Context(), "waiting", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range got.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == "Unschedulable" {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %+v", got.Status.Conditions)
+	})
+	eventually(t, "tolerant pod bound", func() error {
+		if got := bindings(client); len(got) != 1 || got[0] != "tolerant" {
+			return fmt.Errorf("bindings %v, want only that of the pod that tolerates it", got)
+		}
+		return nil
+	})
+	live, err := client.CoreV1().Nodes().Get(t.Context(), NodeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Spec.Unschedulable = false
+	if _, err := client.CoreV1().Nodes().Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pod bound after uncordon", func() error {
+		if got := bindings(client); !slices.Contains(got, "waiting") {
+			return fmt.Errorf("bindings %v", got)
+		}
+		return nil
+	})
+}
+
 func TestRunnerBindsItsPods(t *testing.T) {
 	gated := func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "gate"}} }
 	foreign := func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }
 	const always = corev1.RestartPolicyAlways
 	client := run(t, pod(always, unbound, gated), pod(always, foreign), pod(always, unbound))
-	bindings := func() (names []string) {
-		for _, action := range client.Actions() {
-			if create, ok := action.(clienttesting.CreateAction); ok && action.GetSubresource() == "binding" {
-				names = append(names, create.GetObject().(*corev1.Binding).Name)
-			}
-		}
-		return names
-	}
 	eventually(t, "pod-2 bound", func() error {
-		if got := bindings(); len(got) == 0 {
+		if got := bindings(client); len(got) == 0 {
 			return errors.New("no binding")
 		}
 		return nil
 	})
-	for _, name := range bindings() {
+	for _, name := range bindings(client) {
 		if name != "pod-2" {
 			t.Errorf("%s was bound", name)
 		}

@@ -14,6 +14,12 @@ import (
 // PhaseAnnotation on a pod selects its outcome, see the package's documentation.
 const PhaseAnnotation = "trueup.dev/pod-phase"
 
+// CPUAnnotation and MemoryAnnotation on a pod are the quantities that it uses. Horizontal pod autoscalers act on them.
+const (
+	CPUAnnotation    = "trueup.dev/pod-cpu"
+	MemoryAnnotation = "trueup.dev/pod-memory"
+)
+
 // fate is the outcome of a pod's containers.
 type fate string
 

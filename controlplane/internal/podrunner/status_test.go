@@ -96,7 +96,7 @@ func TestStatusFor(t *testing.T) {
 	gateOpen := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: "example.com/gate", Status: corev1.ConditionTrue}}
 	}
-	running := func(p *corev1.Pod) { p.Status = statusFor(p, fateRunning, "10.244.0.1", begin) }
+	running := func(p *corev1.Pod) { p.Status = statusFor(p, fateRunning, "198.19.0.1", begin) }
 	sidecar := func(p *corev1.Pod) {
 		p.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	}
@@ -171,11 +171,11 @@ func TestStatusFor(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
-			status := statusFor(c.pod, c.fate, "10.244.0.1", later)
+			status := statusFor(c.pod, c.fate, "198.19.0.1", later)
 			if diff := cmp.Diff(c.want, summary(status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			if status.PodIP != "10.244.0.1" || status.HostIP != nodeIP || status.StartTime == nil ||
+			if status.PodIP != "198.19.0.1" || status.HostIP != nodeIP || status.StartTime == nil ||
 				status.ObservedGeneration != 3 {
 				t.Errorf(
 					"ip %s on %s, started %v, generation %d", status.PodIP, status.HostIP, status.StartTime, status.ObservedGeneration,
@@ -183,7 +183,7 @@ func TestStatusFor(t *testing.T) {
 			}
 			// The second status must be equal, or the runner would write endlessly.
 			c.pod.Status = status
-			again := statusFor(c.pod, c.fate, "10.244.0.1", metav1.NewTime(later.Add(time.Hour)))
+			again := statusFor(c.pod, c.fate, "198.19.0.1", metav1.NewTime(later.Add(time.Hour)))
 			if !apiequality.Semantic.DeepEqual(status, again) {
 				t.Errorf("second status (-first +second):\n%s", cmp.Diff(status, again))
 			}
@@ -193,7 +193,7 @@ func TestStatusFor(t *testing.T) {
 
 func TestReadyConditionKeepsItsTime(t *testing.T) {
 	p := pod(corev1.RestartPolicyAlways)
-	p.Status = statusFor(p, fateRunning, "10.244.0.1", begin)
+	p.Status = statusFor(p, fateRunning, "198.19.0.1", begin)
 	transition := func() metav1.Time {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodReady {
@@ -203,11 +203,11 @@ func TestReadyConditionKeepsItsTime(t *testing.T) {
 		t.Fatal("no condition Ready")
 		return metav1.Time{}
 	}
-	p.Status = statusFor(p, fateRunning, "10.244.0.1", later)
+	p.Status = statusFor(p, fateRunning, "198.19.0.1", later)
 	if got := transition(); !got.Equal(&begin) {
 		t.Errorf("still ready: time = %s, want %s", got, begin)
 	}
-	p.Status = statusFor(p, fateNotReady, "10.244.0.1", later)
+	p.Status = statusFor(p, fateNotReady, "198.19.0.1", later)
 	if got := transition(); !got.Equal(&later) {
 		t.Errorf("no longer ready: time = %s, want %s", got, later)
 	}
@@ -215,10 +215,10 @@ func TestReadyConditionKeepsItsTime(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	a := newAddresses()
-	a.note("old", "10.244.0.2")
+	a.note("old", "198.19.0.2")
 	first, second := a.of("a"), a.of("b")
-	if first != "10.244.0.1" || second != "10.244.0.3" {
-		t.Errorf("addresses = %s, %s, want 10.244.0.1 and, past the one in use, 10.244.0.3", first, second)
+	if first != "198.19.0.1" || second != "198.19.0.3" {
+		t.Errorf("addresses = %s, %s, want 198.19.0.1 and, past the one in use, 198.19.0.3", first, second)
 	}
 	if again := a.of("a"); again != first {
 		t.Errorf("second address for the same pod = %s, want %s", again, first)
@@ -233,7 +233,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("address = %s, want none left", got)
 	}
 	a.release("old")
-	if got := a.of("one too many"); got != "10.244.0.2" {
-		t.Errorf("address = %s, want the released 10.244.0.2", got)
+	if got := a.of("one too many"); got != "198.19.0.2" {
+		t.Errorf("address = %s, want the released 198.19.0.2", got)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package controllers
 
 import (
 	"context"
@@ -11,11 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 )
 
@@ -35,43 +32,27 @@ const (
 // collector is Kubernetes' garbage collector, which is notified of new and removed kinds immediately.
 type collector struct {
 	*garbagecollector.GarbageCollector
-	workers   int
-	discovery *watchedDiscovery
+	graph *garbagecollector.GraphBuilder
 }
 
-func newCollector(
-	ctx context.Context, c kcm.ControllerContext, metadataClient metadata.Interface, kinds *kindInformers,
-) (*collector, error) {
-	const clientName = "generic-garbage-collector"
-	client, err := c.NewClient(clientName)
-	if err != nil {
-		return nil, err
-	}
-	config, err := c.NewClientConfig(clientName)
-	if err != nil {
-		return nil, err
-	}
-	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	deletingClient, err := metadata.NewForConfig(rest.CopyConfig(config))
+func newCollector(ctx context.Context, s setup) (runFunc, error) {
+	metadataClient, err := metadata.NewForConfig(s.config)
 	if err != nil {
 		return nil, err
 	}
 	graph := garbagecollector.NewDependencyGraphBuilder(
-		ctx, metadataClient, c.RESTMapper, garbagecollector.DefaultIgnoredResources(), kinds, c.InformersStarted,
+		ctx, metadataClient, s.mapper, garbagecollector.DefaultIgnoredResources(), s.kinds, s.started,
 	)
-	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, deletingClient, c.RESTMapper, graph)
+	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, s.client, metadataClient, s.mapper, graph)
 	if err != nil {
 		return nil, err
 	}
-	watched := &watchedDiscovery{ServerResourcesInterface: discoveryClient, kinds: kinds}
+	watched := &watchedDiscovery{ServerResourcesInterface: s.client.Discovery(), kinds: s.kinds}
 	for _, resource := range []schema.GroupVersionResource{
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 	} {
-		informer, err := kinds.ForResource(resource)
+		informer, err := s.kinds.ForResource(resource)
 		if err != nil {
 			return nil, err
 		}
@@ -79,22 +60,12 @@ func newCollector(
 			return nil, err
 		}
 	}
-	return &collector{
-		GarbageCollector: gc,
-		workers:          int(c.ComponentConfig.GarbageCollectorController.ConcurrentGCSyncs),
-		discovery:        watched,
-	}, nil
-}
-
-// Name returns the controller's name in kube-controller-manager.
-func (c *collector) Name() string { return names.GarbageCollectorController }
-
-// Run returns when ctx is done and all goroutines have ended.
-func (c *collector) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	group.Go(func() { c.GarbageCollector.Run(ctx, c.workers, controllerSyncTimeout) })
-	group.Go(func() { c.Sync(ctx, c.discovery, collectorPeriod) })
-	group.Wait()
+	s.gc = &collector{GarbageCollector: gc, graph: graph}
+	workers := int(s.settings.GarbageCollectorController.ConcurrentGCSyncs)
+	return concurrently(
+		func(ctx context.Context) { gc.Run(ctx, workers, syncTimeout) },
+		func(ctx context.Context) { gc.Sync(ctx, watched, collectorPeriod) },
+	), nil
 }
 
 func (c *collector) synced() bool { return c.IsSynced(klog.Background()) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package controllers
 
 import (
 	"context"
@@ -14,8 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 )
 
@@ -36,23 +34,16 @@ type namespaceController struct {
 	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
-func newNamespaceController(ctx context.Context, c kcm.ControllerContext) (*namespaceController, error) {
-	const clientName = "namespace-controller"
-	client, err := c.NewClient(clientName)
-	if err != nil {
-		return nil, err
-	}
-	config, err := c.NewClientConfig(clientName)
-	if err != nil {
-		return nil, err
-	}
-	metadataClient, err := metadata.NewForConfig(config)
+func newNamespaces(ctx context.Context, s setup) (runFunc, error) {
+	metadataClient, err := metadata.NewForConfig(s.config)
 	if err != nil {
 		return nil, err
 	}
 	n := &namespaceController{
-		deleter: deletion.NewNamespacedResourcesDeleter(ctx, client.CoreV1().Namespaces(), metadataClient, client.CoreV1(),
-			client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes),
+		deleter: deletion.NewNamespacedResourcesDeleter(
+			ctx, s.client.CoreV1().Namespaces(), metadataClient, s.client.CoreV1(),
+			s.client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes,
+		),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](namespaceRetryMin, namespaceRetryMax)),
 	}
@@ -61,7 +52,7 @@ func newNamespaceController(ctx context.Context, c kcm.ControllerContext) (*name
 			n.queue.AddAfter(namespace.Name, namespaceGrace)
 		}
 	}
-	_, err = c.InformerFactory.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err = s.informers.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue,
 		UpdateFunc: func(before, after any) {
 			// The deleter's own status updates must not trigger a retry before it is due.
@@ -73,14 +64,10 @@ func newNamespaceController(ctx context.Context, c kcm.ControllerContext) (*name
 	if err != nil {
 		return nil, fmt.Errorf("namespaces: %w", err)
 	}
-	return n, nil
+	return n.run, nil
 }
 
-// Name returns the controller's name in kube-controller-manager.
-func (n *namespaceController) Name() string { return names.NamespaceController }
-
-// Run returns when ctx is done and all goroutines have ended.
-func (n *namespaceController) Run(ctx context.Context) {
+func (n *namespaceController) run(ctx context.Context) {
 	var group sync.WaitGroup
 	for range namespaceWorkers {
 		group.Go(func() {
