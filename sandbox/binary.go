@@ -24,11 +24,7 @@ func findBinary(ctx context.Context, o *Options) (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return namedBinary(BinaryVariable, path)
 	}
-	src, err := locateSource(ctx)
-	if err != nil {
-		return "", err
-	}
-	cached, err := cachePath(src)
+	src, cached, err := locateCached(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -37,10 +33,23 @@ func findBinary(ctx context.Context, o *Options) (string, error) {
 		return cached, nil
 	}
 	b := &builder{source: src, target: cached, out: o.Progress}
+	if address := os.Getenv(DownloadVariable); address != "" && src.tree == "" {
+		if b.download, err = newDownload(address, src.version); err != nil {
+			return "", err
+		}
+	}
 	if err := b.build(ctx); err != nil {
 		return "", err
 	}
 	return cached, nil
+}
+
+// locateCached returns the source of the control plane and the path of its binary in the cache.
+func locateCached(ctx context.Context) (src source, path string, err error) {
+	if src, err = locateSource(ctx); err == nil {
+		path, err = cachePath(src)
+	}
+	return src, path, err
 }
 
 func namedBinary(name, path string) (string, error) {
@@ -72,7 +81,8 @@ func cachePath(src source) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf(
-			"sandbox: no cache directory for the control plane binary: %w (or set %s to a binary)", err, BinaryVariable,
+			"sandbox: no cache directory for the control plane binary: %w: set %s to a directory that you can write to, "+
+				"or %s to a %s binary", err, cacheVariable(), BinaryVariable, binaryName,
 		)
 	}
 	key, err := src.key()
@@ -86,10 +96,43 @@ func cachePath(src source) (string, error) {
 	return filepath.Join(cache, "trueup", "controlplane", key, name), nil
 }
 
-// markUsed records that the cached binary is in use, for removeUnused. A read-only cache can still be used.
+// cacheVariable returns the environment variable that os.UserCacheDir reads.
+func cacheVariable() string {
+	switch runtime.GOOS {
+	case "windows":
+		return "LocalAppData"
+	case "darwin", "ios":
+		return "HOME"
+	}
+	return "XDG_CACHE_HOME"
+}
+
+// checkTempDir returns an error if the directory for temporary files cannot be used: control planes keep their data in
+// it.
+func checkTempDir() error {
+	file, err := os.CreateTemp("", "trueup-*.tmp")
+	if err != nil {
+		return fmt.Errorf(
+			"sandbox: the temporary directory %s cannot be used: %w: set %s to a directory that you can write to",
+			os.TempDir(), err, tempVariable(),
+		)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// tempVariable returns the environment variable that os.TempDir reads.
+func tempVariable() string {
+	if runtime.GOOS == "windows" {
+		return "TMP"
+	}
+	return "TMPDIR"
+}
+
+// markUsed records that the cached binary is in use, for removeUnused. A read-only cache can still be used. The time of
+// the binary itself stays, because it identifies the binary that a shared control plane runs.
 func markUsed(path string) {
 	now := time.Now()
-	_ = os.Chtimes(path, now, now)
+	_ = os.Chtimes(filepath.Dir(path), now, now)
 }
 
 func samePath(a, b string) bool {

@@ -3,10 +3,12 @@
 package sandbox
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -116,6 +118,55 @@ func TestBuild(t *testing.T) {
 			}
 			if err != nil || got != c.want {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestUnusableDirectories(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	writeFiles(t, filepath.Dir(file), map[string]string{"file": ""})
+	binary := installFake(t, t.TempDir(), binaryName)
+	missing := filepath.Join(t.TempDir(), "missing")
+	cases := map[string]struct {
+		variables map[string]string
+		want      []string
+	}{
+		"the temporary directory": {
+			map[string]string{"TMPDIR": missing, BinaryVariable: binary},
+			[]string{"the temporary directory " + missing + " cannot be used", "set TMPDIR to a directory"},
+		},
+		"the cache": {
+			map[string]string{"XDG_CACHE_HOME": file, "HOME": file},
+			[]string{"creating the control plane's cache directory: mkdir " + file, "set " + cacheVariable(), BinaryVariable},
+		},
+		"no home": {
+			map[string]string{"XDG_CACHE_HOME": "", "HOME": ""},
+			[]string{"no cache directory for the control plane binary", "set " + cacheVariable(), BinaryVariable},
+		},
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has other variables")
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			emptyCache(t)
+			for variable, value := range c.variables {
+				t.Setenv(variable, value)
+			}
+			for how, start := range map[string]func(context.Context, Options) (*Sandbox, error){
+				"Start": Start, "ForTest": openShared,
+			} {
+				o := Options{Progress: io.Discard}
+				if err := o.prepare(); err != nil {
+					t.Fatal(err)
+				}
+				_, err := start(t.Context(), o)
+				for _, want := range c.want {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("%s: got error %v, want %q in it", how, err, want)
+					}
+				}
 			}
 		})
 	}

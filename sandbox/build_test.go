@@ -122,7 +122,7 @@ func TestBuildFromCheckoutOnce(t *testing.T) {
 	out = syncBuffer{}
 	t.Setenv("PATH", "")
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(binary, old, old); err != nil {
+	if err := os.Chtimes(filepath.Dir(binary), old, old); err != nil {
 		t.Fatal(err)
 	}
 	again, err := findBinary(t.Context(), o)
@@ -132,7 +132,7 @@ func TestBuildFromCheckoutOnce(t *testing.T) {
 	if out.String() != "" {
 		t.Errorf("unexpected progress: %s", out.String())
 	}
-	if info, err := os.Stat(binary); err != nil || time.Since(info.ModTime()) > time.Minute {
+	if info, err := os.Stat(filepath.Dir(binary)); err != nil || time.Since(info.ModTime()) > time.Minute {
 		t.Errorf("the binary is not marked as used: %v, %v", info, err)
 	}
 }
@@ -375,7 +375,7 @@ func TestRemoveUnused(t *testing.T) {
 	})
 	old := time.Now().Add(-2 * time.Hour)
 	for _, name := range []string{"tree-old", "v0.1.0-linux-amd64"} {
-		if err := os.Chtimes(filepath.Join(cache, name, binaryName), old, old); err != nil {
+		if err := os.Chtimes(filepath.Join(cache, name), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,12 +35,14 @@ const (
 //
 // A source is a *apiextensionsv1.CustomResourceDefinition, a slice of them, a string with the path of a YAML or JSON
 // file or of a directory, or an fs.FS, such as an embed.FS. In directories and file systems, all .yaml, .yml and .json
-// files are read, at any depth. Files may contain several documents, which must be definitions of
-// apiextensions.k8s.io/v1. Fields that are unknown to the API server are errors.
+// files are read, at any depth. Files may contain several documents. Other kinds are skipped, such as those of
+// kustomization.yaml, but at least one document must be a definition. Definitions must be of apiextensions.k8s.io/v1.
+// Fields that are unknown to the API server are errors.
 //
 // If a source has a mistake, no definition is installed, and the error lists all mistakes with file, document and name.
 // Installing an unchanged definition again has no effect, and several processes may install concurrently. An update
-// takes over the ownership of the fields that it sets.
+// takes over the ownership of the fields that it sets. If another test binary, with which ForTest shares the control
+// plane, has installed a definition of the same name with another content, InstallCRDs returns an error.
 func (s *Sandbox) InstallCRDs(ctx context.Context, sources ...any) error {
 	definitions, err := readDefinitions(sources)
 	if err != nil {
@@ -55,9 +57,16 @@ func (s *Sandbox) InstallCRDs(ctx context.Context, sources ...any) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, fmt.Errorf("not served after %s", crdTimeout))
 	defer cancel()
+	replaced, err := s.claimDefinitions(ctx, definitions)
+	if err != nil {
+		return fmt.Errorf("sandbox: installing CRDs: %w", err)
+	}
 	var errs []error
 	for _, d := range definitions {
 		if err := installer.apply(ctx, d); err != nil {
+			if replaced && apierrors.IsInvalid(err) {
+				err = &conflictError{name: d.crd.Name, client: "an earlier test binary", cause: err}
+			}
 			errs = append(errs, fmt.Errorf("sandbox: installing CRD from %s: %w", d.origin, err))
 		}
 	}

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
+	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +31,9 @@ type definition struct {
 func readDefinitions(sources []any) ([]definition, error) {
 	all, err := crdParser.readAll(sources)
 	errs := []error{err}
+	if err == nil && len(all) == 0 && slices.ContainsFunc(sources, holdsFiles) {
+		errs = append(errs, fmt.Errorf("the sources contain no %s", crdKind))
+	}
 	byName := map[string]definition{}
 	var unique []definition
 	for _, d := range all {
@@ -41,6 +47,15 @@ func readDefinitions(sources []any) ([]definition, error) {
 		}
 	}
 	return unique, errors.Join(errs...)
+}
+
+// holdsFiles reports whether a source is not a Go object, of which there may be none.
+func holdsFiles(source any) bool {
+	switch source.(type) {
+	case string, fs.FS:
+		return true
+	}
+	return false
 }
 
 var crdParser = &parser[definition]{
@@ -69,6 +84,9 @@ func newDefinition(origin string, object map[string]any) (definition, error) {
 	}
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
+	if group, _, _ := strings.Cut(apiVersion, "/"); group != apiextensionsv1.GroupName && kind != crdKind {
+		return d, errOtherKind
+	}
 	if want := apiextensionsv1.SchemeGroupVersion.String(); apiVersion != want || kind != crdKind {
 		return d, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", origin, apiVersion, kind, want, crdKind)
 	}

@@ -55,13 +55,15 @@ func TestReadDefinitions(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := newCRDText(t, "A"), newCRDText(t, "B"), newCRDText(t, "C")
 	files := map[string]string{
-		"one.yaml":       a,
-		"several.yml":    "# Copyright\n---\n" + a + "--- # the second\n\n# only a comment\n---\n" + b + "---\n",
-		"several.json":   a + b,
-		"deep/x/c.yaml":  c,
-		"deep/b.YAML":    b,
-		"deep/README.md": "no manifest",
-		"windows.yaml":   "---\r\n" + strings.ReplaceAll(a, "\n", "\r\n") + "---\r\n" + b,
+		"one.yaml":                a,
+		"several.yml":             "# Copyright\n---\n" + a + "--- # the second\n\n# only a comment\n---\n" + b + "---\n",
+		"several.json":            a + b,
+		"deep/x/c.yaml":           c,
+		"deep/b.YAML":             b,
+		"deep/README.md":          "no manifest",
+		"deep/kustomization.yaml": "resources:\n- b.YAML\n",
+		"deep/role.yaml":          "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: x\n",
+		"windows.yaml":            "---\r\n" + strings.ReplaceAll(a, "\n", "\r\n") + "---\r\n" + b,
 	}
 	writeFiles(t, dir, files)
 	in := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
@@ -139,7 +141,8 @@ func TestReadDefinitionsMistakes(t *testing.T) {
 		"malformed.json":   "{\"kind\": \"A\",\n  \"spec\": ]}",
 		"void/README.md":   "no manifest",
 		"several/1.yaml":   "kind: A\nkind: B\n",
-		"several/2.yaml":   "apiVersion: v1\nkind: Secret\n",
+		"several/2.yaml":   "apiVersion: v1\nkind: CustomResourceDefinition\n",
+		"typo.yaml":        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinitoin\n",
 		"different/1.yaml": a,
 		"different/2.yaml": strings.Replace(a, "Namespaced", "Cluster", 1),
 	}
@@ -158,13 +161,14 @@ func TestReadDefinitionsMistakes(t *testing.T) {
 		"another kind": {
 			"other.yaml",
 			[]string{
-				`other.yaml: document 1: apiVersion "v1", kind "ConfigMap": want apiextensions.k8s.io/v1, CustomResourceDefinition`,
+				"the sources contain no CustomResourceDefinition",
 			},
 		},
 		"an old version": {
 			"old.yaml",
 			[]string{`old.yaml: document 1: apiVersion "apiextensions.k8s.io/v1beta1"`},
 		},
+		"a misspelled kind":         {"typo.yaml", []string{`typo.yaml: document 1: `, `kind "CustomResourceDefinitoin": want`}},
 		"no name":                   {"nameless.yaml", []string{"nameless.yaml: document 1: metadata.name is required"}},
 		"a wrong type":              {"type.yaml", []string{"type.yaml: document 1: ", "spec.versions"}},
 		"no document":               {"empty.yaml", []string{"empty.yaml: contains no document"}},
@@ -173,7 +177,7 @@ func TestReadDefinitionsMistakes(t *testing.T) {
 		"a directory without files": {"void", []string{"void: contains no .yaml, .yml or .json file"}},
 		"all of them at once": {
 			"several",
-			[]string{"1.yaml: document 1: ", `2.yaml: document 1: apiVersion "v1", kind "Secret"`},
+			[]string{"1.yaml: document 1: ", `2.yaml: document 1: apiVersion "v1", kind "CustomResourceDefinition"`},
 		},
 		"two versions of the same": {
 			"different",

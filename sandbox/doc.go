@@ -13,13 +13,35 @@
 //		// create objects in env.Namespace, start a manager, wait for what it should do
 //	}
 //
-// All tests of a test binary share one control plane, which the first of them starts and which ends with the binary.
 // Each test has its own namespace, which is named after the test and deleted at its end. Definitions of custom
 // resources are installed from Go objects, from YAML and JSON files, directories and embedded file systems. They are
 // served when ForTest returns, so that the first request for a custom resource already succeeds.
 //
-// Cluster-scoped objects are shared: a test that creates a ClusterRole must choose a unique name, for example one
-// derived from env.Namespace.
+// # One control plane for all packages
+//
+// All tests with the same [Options] share one control plane: the tests of a binary, and all test binaries that one user
+// runs, at the same time or shortly after each other, as "go test ./..." does. The first test starts it. It ends, and
+// removes its files, at most ten seconds after the go command that runs the tests has ended, in whatever way; if that
+// is unknown, as on systems other than Linux, ten seconds after the last test binary.
+//
+// Therefore, cluster-scoped objects are shared: a test that creates a ClusterRole must choose a unique name, for
+// example one derived from env.Namespace. A manager must be restricted to the namespace of the test (DefaultNamespaces
+// in cache.Options), or it reconciles the objects of other tests. If a client with the configuration of
+// [Env.RESTConfig] watches namespaced resources in all namespaces, the log of its test contains a warning, and
+// so do those of tests that run at the same time and fail. [TestOptions].Private starts a control plane for the tests
+// of one binary.
+//
+// A test binary gets its own control plane without asking if another one uses a definition of the same name with
+// another content, or if another one has registered a webhook for all namespaces. [Options].Dir, Port, Verbosity and
+// AuditLog also imply it. Webhooks that would affect other test binaries are errors without Private.
+//
+// The environment variable TRUEUP_SHARED has the value "off" to start a control plane for each test binary, or the time
+// that a control plane runs after its last use, such as "15m". The variable must have the same value for all. Systems
+// without unix sockets, such as Windows, do not share control planes.
+//
+// [Env.User] returns a user with other rights than the administrator's, to test RBAC.
+//
+// [TestOptions].LogRequests shows what the API server answered, for clients and for controllers, if a test fails.
 //
 // # Webhooks
 //
@@ -28,8 +50,7 @@
 // them:
 //
 //	hooks := env.Webhooks(t, sandbox.WebhookOptions{Configurations: []any{"../config/webhook"}})
-//	server := webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir})
-//	mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{WebhookServer: server})
+//	mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{WebhookServer: hooks.Server()})
 //
 // # In a program
 //
@@ -67,9 +88,27 @@
 // program that calls [Build]. If several processes need the binary at the same time, one of them builds it and the
 // others wait. A build that was killed does not block later builds.
 //
+// With the environment variable TRUEUP_CONTROLPLANE_DOWNLOAD, a released version is downloaded into the cache and not
+// built. Its value is an https URL with the placeholders {version}, {os} and {arch}. The file is the binary, or the
+// binary compressed with gzip (.gz):
+//
+//	https://example.com/releases/{version}/trueup-controlplane_{os}_{arch}.gz
+//
+// The file checksums.txt beside it must list its SHA-256 checksum in the format of sha256sum; instead, the URL may end
+// with "#sha256=" and the checksum. A download that fails is an error. Without the variable, nothing is downloaded but
+// Go modules. [Cached] returns the directory in the cache and its key.
+//
 // # An existing cluster
 //
 // With the environment variable TRUEUP_KUBECONFIG, or [Options].Kubeconfig, no control plane is started: the same tests
 // use the cluster of the file's current context. They create and delete namespaces with the label trueup.dev/test.
 // Definitions are created or updated, and are not removed. Use only a cluster that you can afford to lose.
+//
+// In a test binary, USE_EXISTING_CLUSTER=true does the same with the file that kubectl uses: KUBECONFIG, or
+// ~/.kube/config. It is the variable of controller-runtime's envtest. Programs ignore it.
+//
+// # envtest
+//
+// Suites that use controller-runtime's envtest run on this control plane without changes: [EnvtestAssets] returns the
+// directory that KUBEBUILDER_ASSETS names. See docs/from-envtest.md.
 package sandbox

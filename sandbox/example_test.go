@@ -12,10 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/sandbox"
 )
@@ -103,16 +104,66 @@ func ExampleSandbox_InstallCRDs() {
 	}
 }
 
+func ExampleTestOptions_logRequests() {
+	// A test like any other: func TestQuota(t *testing.T). If it fails, its log shows what the API server answered:
+	//
+	//	14:19:52.881  create  configmaps  testquota-rsmqh/settings  trueup-admin  201
+	//	14:19:52.883  create  configmaps  testquota-rsmqh/settings  trueup-admin  409 AlreadyExists
+	_ = func(t *testing.T) {
+		env := sandbox.ForTest(t, sandbox.TestOptions{LogRequests: true})
+		c, err := client.New(env.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "settings"}}
+		if err := c.Create(t.Context(), settings); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func ExampleEnv_User() {
+	// A test like any other: func TestReaders(t *testing.T).
+	_ = func(t *testing.T) {
+		env := sandbox.ForTest(t, sandbox.TestOptions{})
+		admin, err := client.New(env.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "readers"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "readers"}},
+		}
+		if err := admin.Create(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+
+		alice := env.User(t, "alice", "readers") // KUBECONFIG of other programs: alice.KubeconfigPath()
+		c, err := client.New(alice.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: "settings"}}
+		if err := c.Create(t.Context(), object); !apierrors.IsForbidden(err) {
+			t.Errorf("a reader creates an object: error %v, want forbidden", err)
+		}
+	}
+}
+
 func ExampleEnv_Webhooks() {
 	// A test like any other: func TestDefaults(t *testing.T).
 	_ = func(t *testing.T) {
-		env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{"config/crd/bases"}})
+		env := sandbox.ForTest(t, sandbox.TestOptions{
+			CRDs:    []any{"config/crd/bases"},
+			Private: true, // the conversion webhook would also convert objects of other test binaries
+		})
 		hooks := env.Webhooks(t, sandbox.WebhookOptions{
 			Configurations: []any{"config/webhook"},          // with the paths that the manager serves
 			Conversions:    []string{"websites.example.com"}, // for a kind with several versions
 		})
 		mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{
-			WebhookServer: webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir}),
+			WebhookServer: hooks.Server(),
 		})
 		if err != nil {
 			t.Fatal(err)

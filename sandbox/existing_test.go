@@ -14,16 +14,22 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 func TestExistingCluster(t *testing.T) {
 	cluster := ForTest(t, TestOptions{})
-	for name, c := range map[string]struct{ variable, option string }{
-		"the variable": {cluster.KubeconfigPath(), ""},
-		"the option":   {"", cluster.KubeconfigPath()},
+	for name, c := range map[string]struct{ variable, envtest, kubectl, option string }{
+		"the variable":         {cluster.KubeconfigPath(), "", "", ""},
+		"the variable first":   {cluster.KubeconfigPath(), "true", "/does/not/exist", ""},
+		"the envtest variable": {"", "True", cluster.KubeconfigPath() + string(filepath.ListSeparator), ""},
+		"the option":           {"", "", "", cluster.KubeconfigPath()},
+		"the option first":     {"", "true", "/does/not/exist", cluster.KubeconfigPath()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(KubeconfigVariable, c.variable)
+			t.Setenv(envtestVariable, c.envtest)
+			t.Setenv("KUBECONFIG", c.kubectl)
 			// Without a binary, only the existing cluster can be used.
 			t.Setenv(BinaryVariable, "/does/not/exist")
 			env := ForTest(t, TestOptions{Options: Options{Kubeconfig: c.option, StartTimeout: 10 * time.Second}})
@@ -64,6 +70,26 @@ func TestExistingCluster(t *testing.T) {
 	}
 }
 
+func TestExistingCluster_byTheVariableOfEnvtest(t *testing.T) {
+	for name, c := range map[string]struct{ value, kubectl, want, wantErr string }{
+		"not set":       {"", "/a", "", ""},
+		"false":         {"false", "/a", "", ""},
+		"KUBECONFIG":    {"true", "/a", "/a", ""},
+		"default file":  {"TRUE", "", clientcmd.RecommendedHomeFile, ""},
+		"several files": {"true", "/a" + string(filepath.ListSeparator) + "/b", "", "must name one file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(KubeconfigVariable, "")
+			t.Setenv(envtestVariable, c.value)
+			t.Setenv("KUBECONFIG", c.kubectl)
+			got, err := existingByVariable()
+			if got != c.want || (err == nil) != (c.wantErr == "") || err != nil && !strings.Contains(err.Error(), c.wantErr) {
+				t.Errorf("got %q and error %v, want %q and %q", got, err, c.want, c.wantErr)
+			}
+		})
+	}
+}
+
 func TestExistingClusterErrors(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,6 +118,12 @@ func TestExistingClusterErrors(t *testing.T) {
 		for from, set := range map[string]func(t *testing.T, path string) Options{
 			KubeconfigVariable: func(t *testing.T, path string) Options {
 				t.Setenv(KubeconfigVariable, path)
+				return Options{}
+			},
+			envtestVariable: func(t *testing.T, path string) Options {
+				t.Setenv(KubeconfigVariable, "")
+				t.Setenv(envtestVariable, "true")
+				t.Setenv("KUBECONFIG", path)
 				return Options{}
 			},
 			"Options.Kubeconfig": func(t *testing.T, path string) Options {

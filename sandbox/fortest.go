@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 // serviceAccountController is the controller that creates the default service account of a namespace.
@@ -28,8 +30,21 @@ type TestOptions struct {
 	// Options configure the control plane. Tests with the same options share one.
 	Options
 
+	// Private starts a control plane that other test binaries do not use: for a test that changes cluster-scoped objects
+	// under fixed names, watches all namespaces, or stops the control plane. Tests of this binary with the same options
+	// share it. Default: false; all test binaries that run at the same time share a control plane, see the package's
+	// documentation.
+	Private bool
+
 	// CRDs are the definitions to install first, see Sandbox.InstallCRDs. They are not removed. Default: none.
 	CRDs []any
+
+	// LogRequests writes the requests that the API server has answered for this test into its log, which is shown if the
+	// test fails or with the flag -v: one line each with verb, resource, object, user and response. Included are all
+	// requests for the test's namespace, also of controllers, and those for cluster-scoped objects, several namespaces and
+	// non-resource paths by others than the control plane. The latter may be of tests that run in parallel. It implies
+	// Private. It is an error for the API in memory, and has no effect in an existing cluster. Default: false.
+	LogRequests bool
 
 	// NamespaceLabels are the labels of the test's namespace, for example for Pod Security. Default: only trueup.dev/test.
 	NamespaceLabels map[string]string
@@ -41,24 +56,46 @@ type Env struct {
 
 	// Namespace is the name of the test's own namespace.
 	Namespace string
+
+	namespaces corev1client.NamespaceInterface
+	requests   *requestLog // nil unless the test logs them
+	usage      *usage      // nil if only this process uses the control plane
 }
+
+// RESTConfig returns a configuration with administrator rights and without client-side rate limiting. Each call returns
+// a copy that the caller may change. If other test binaries share the control plane, it has a WrapTransport function
+// for the warnings about watches of all namespaces.
+func (e *Env) RESTConfig() *rest.Config { return e.usage.observe(e.Sandbox.RESTConfig()) }
 
 // ForTest returns a control plane for t, with served CRDs and a new namespace. If that fails, it ends t.
 //
 // The first call starts the control plane; later calls with the same Options (Progress, LogOutput and StartTimeout
-// aside) share it, also from parallel tests. It stops when the test binary ends; tests do not stop it. The namespace is
-// named after the test. At the end of t its deletion is requested, and ForTest does not wait for it. If the controllers
-// create a default service account, ForTest waits for it, so that pods can be created immediately.
+// aside) share it, also from parallel tests and from other test binaries of the user. It stops shortly after the
+// last of these binaries has ended, in whatever way; tests do not stop it. With Private, Dir, Port or Verbosity it is
+// used by this test binary only and stops with it. The namespace is named after the test. At the end of t its deletion
+// is requested, and ForTest does not wait for it. If the controllers create a default service account, ForTest waits
+// for it, so that pods can be created immediately.
 //
-// CRDs and other cluster-scoped objects are not deleted, and parallel tests share them.
+// CRDs and other cluster-scoped objects are not deleted, and parallel tests share them. If another test binary uses a
+// CRD of the same name with another content, ForTest continues as with Private.
 func ForTest(t testing.TB, o TestOptions) *Env {
 	t.Helper()
-	s, err := sharedSandbox(t, o.Options)
+	if err := o.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	o.Private = o.Private || o.LogRequests
+	s, err := sharedSandbox(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if err := s.InstallCRDs(ctx, o.CRDs...); err != nil {
+	err = s.InstallCRDs(ctx, o.CRDs...)
+	if _, conflict := errors.AsType[*conflictError](err); conflict && !o.Private {
+		t.Logf("this test uses another control plane: %v", err)
+		o.Private = true
+		return ForTest(t, o)
+	}
+	if err != nil {
 		t.Fatal(orDeath(s, err))
 	}
 	client, err := corev1client.NewForConfig(s.RESTConfig())
@@ -71,37 +108,56 @@ func ForTest(t testing.TB, o TestOptions) *Env {
 	if err != nil {
 		t.Fatal(orDeath(s, fmt.Errorf("sandbox: creating the test's namespace: %w", err)))
 	}
-	t.Cleanup(func() { endTest(t, s, client, namespace) })
+	e := &Env{Sandbox: s, Namespace: namespace, namespaces: client.Namespaces()}
+	e.usage = newUsage(s, t.Name(), namespace)
+	t.Cleanup(func() { e.end(t) })
 	if makesServiceAccounts(ctx, s, client, &o.Options) {
 		if err := awaitServiceAccount(ctx, client, namespace); err != nil {
 			t.Fatal(orDeath(s, fmt.Errorf("sandbox: waiting for the test's namespace %s: %w", namespace, err)))
 		}
 	}
-	return &Env{Sandbox: s, Namespace: namespace}
+	if o.LogRequests {
+		if e.requests, err = newRequestLog(s.audit, namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
 }
 
 // makesServiceAccounts reports whether new namespaces get a default service account.
 func makesServiceAccounts(ctx context.Context, s *Sandbox, client corev1client.CoreV1Interface, o *Options) bool {
-	if s.process != nil {
-		return o.Controllers == nil || slices.Contains(o.Controllers, serviceAccountController)
+	if _, existing := s.server.(*existingCluster); !existing {
+		return o.runs(serviceAccountController)
 	}
 	// In an existing cluster, the namespace default has the account if namespaces get one at all.
 	_, err := client.ServiceAccounts(metav1.NamespaceDefault).Get(ctx, defaultServiceAccount, metav1.GetOptions{})
 	return err == nil
 }
 
-// endTest deletes the test's namespace, or reports that the control plane has ended.
-func endTest(t testing.TB, s *Sandbox, client corev1client.CoreV1Interface, namespace string) {
-	if err := s.Err(); err != nil {
+// runs reports whether a controller that runs by default runs with these options.
+func (o *Options) runs(controller string) bool {
+	changesDefault := !slices.ContainsFunc(o.Controllers, func(name string) bool {
+		return !strings.HasPrefix(name, "+") && !strings.HasPrefix(name, "-")
+	})
+	selected := changesDefault || slices.Contains(o.Controllers, "*") ||
+		slices.Contains(o.Controllers, controller) || slices.Contains(o.Controllers, "+"+controller)
+	return selected && !slices.Contains(o.Controllers, "-"+controller)
+}
+
+// end deletes the test's namespace, or reports that the control plane has ended. Then it completes the log of the test.
+func (e *Env) end(t testing.TB) {
+	defer e.requests.write(t)
+	defer e.usage.end(t, e.Sandbox)
+	if err := e.Err(); err != nil {
 		t.Errorf("before the end of the test: %v", err)
 		return
 	}
 	// The context of the test has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), namespaceTimeout)
 	defer cancel()
-	err := client.Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+	err := e.namespaces.Delete(ctx, e.Namespace, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		t.Error(orDeath(s, fmt.Errorf("sandbox: deleting the test's namespace %s: %w", namespace, err)))
+		t.Error(orDeath(e.Sandbox, fmt.Errorf("sandbox: deleting the test's namespace %s: %w", e.Namespace, err)))
 	}
 }
 
@@ -120,11 +176,10 @@ var shared = struct {
 }{starts: map[string]func() (*Sandbox, error){}}
 
 // sharedSandbox returns the control plane for o, which the first caller starts.
-func sharedSandbox(t testing.TB, o Options) (*Sandbox, error) {
-	if err := o.prepare(); err != nil {
-		return nil, err
-	}
-	key := fmt.Sprintf("%q %q %q %q %t %d", o.Binary, o.Kubeconfig, o.Dir, o.Controllers, o.DisablePods, o.Verbosity)
+func sharedSandbox(t testing.TB, o TestOptions) (*Sandbox, error) {
+	shaping := o.Options
+	shaping.Progress, shaping.LogOutput, shaping.StartTimeout = nil, nil, 0
+	key := fmt.Sprintf("%t %t %#v", o.Private, o.LogRequests, shaping)
 	shared.Lock()
 	start, ok := shared.starts[key]
 	if !ok {
@@ -142,7 +197,7 @@ func sharedSandbox(t testing.TB, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-func startShared(t testing.TB, o Options) (*Sandbox, error) {
+func startShared(t testing.TB, o TestOptions) (*Sandbox, error) {
 	// Do not use the context of t, because other tests wait for this as well.
 	ctx := context.Background()
 	if limited, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
@@ -152,7 +207,14 @@ func startShared(t testing.TB, o Options) (*Sandbox, error) {
 			defer cancel()
 		}
 	}
-	s, err := Start(ctx, o)
+	open := openShared
+	switch {
+	case o.LogRequests:
+		open = startLogging
+	case o.Private:
+		open = Start
+	}
+	s, err := open(ctx, o.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ func (g goCommand) run(ctx context.Context, args ...string) (string, error) {
 		os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off",
 		"GOFLAGS="+buildFlags(os.Getenv("GOFLAGS")),
 	)
+	cmd.Env = append(cmd.Env, compilerEnv()...)
 	// An interrupted go command cleans up, a killed one does not. If interrupts are not supported, this fails and exec
 	// kills the process.
 	cmd.Cancel = func() error {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ const (
 )
 
 // roles are the processes that the test binary acts as, by the value of a variable.
-var roles = map[string]func() int{"builder": buildingProcess}
+var roles = map[string]func() int{"builder": buildingProcess, "envtest": envtestSuite}
 
 func TestMain(m *testing.M) {
 	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
@@ -134,7 +135,18 @@ func kubeconfigFor(url string) string {
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`
 }
 
-func waitForEOF() { _, _ = io.Copy(io.Discard, os.Stdin) }
+// waitForEOF waits until no process uses this one.
+func waitForEOF() {
+	if !slices.Contains(os.Args, "--leases") {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	if listener, err := net.FileListener(os.NewFile(3, "")); err == nil {
+		if connection, err := listener.Accept(); err == nil {
+			_, _ = io.Copy(io.Discard, connection)
+		}
+	}
+}
 
 // awaitFile returns when the file exists. It gives up after a minute, so that no process outlives a failed test.
 func awaitFile(path string) {

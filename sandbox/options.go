@@ -25,13 +25,17 @@ const (
 
 // Options configures the control plane. The zero value is ready to use.
 type Options struct {
+	// Backend is what runs. Default: the environment variable TRUEUP_BACKEND; without it, ControlPlane.
+	Backend Backend
+
 	// Binary is the path of the trueup-controlplane binary. Default: the environment variable TRUEUP_CONTROLPLANE; without
 	// it, the binary in the user's cache directory, which is built if it does not exist.
 	Binary string
 
 	// Kubeconfig is the path of a kubeconfig file. The cluster of its current context is used and no control plane is
 	// started. All fields except Progress and StartTimeout are ignored then. Default: the environment variable
-	// TRUEUP_KUBECONFIG; without it, a control plane is started.
+	// TRUEUP_KUBECONFIG; without it, in a test binary with USE_EXISTING_CLUSTER=true, the file that kubectl uses;
+	// otherwise a control plane is started.
 	Kubeconfig string
 
 	// Dir is the directory for certificates, data and kubeconfig of the control plane. It is not removed, and a later
@@ -40,7 +44,9 @@ type Options struct {
 	Dir string
 
 	// Controllers are the names of the controllers to run besides the API server, as in kube-controller-manager
-	// ("garbage-collector-controller"); []string{"none"} runs none. Default: all controllers of the control plane.
+	// ("garbage-collector-controller"). "*" stands for all that run by default, and "-name" removes one; if all names
+	// begin with "+" or "-", they change the default. []string{"none"} runs none. Default: all controllers of the control
+	// plane that run by default.
 	Controllers []string
 
 	// Port is the port of the API server on 127.0.0.1. Default: 0, a free port.
@@ -49,6 +55,20 @@ type Options struct {
 	// DisablePods leaves pods unscheduled and not running. Default: false; a runner without nodes moves pods to Running
 	// and later phases.
 	DisablePods bool
+
+	// APIServerArgs are flags of kube-apiserver, each as "name=value", for example "feature-gates=Name=true",
+	// "enable-admission-plugins=Name" or "runtime-config=group/version=true". Flags for addresses, certificates and etcd
+	// cannot be set. Default: none.
+	APIServerArgs []string
+
+	// EmulatedVersion is the minor version of Kubernetes whose APIs and features the control plane emulates, one of the
+	// three before its own, for example "1.36". Default: "", no emulation.
+	EmulatedVersion string
+
+	// AuditLog is the path of a file to which the API server appends its audit events, one JSON document a line; the flag
+	// "audit-policy-file" in APIServerArgs selects them. A control plane with an audit log is not shared. Default: "", no
+	// audit log.
+	AuditLog string
 
 	// Progress receives human-readable progress of building and starting: one line that changes in place on a terminal,
 	// otherwise a line every ten seconds. Default: os.Stderr; use io.Discard to disable it.
@@ -91,6 +111,11 @@ func (o *Options) validate() error {
 	if o.Controllers != nil && len(o.Controllers) == 0 {
 		problems = append(problems, "Controllers: empty but not nil; use []string{\"none\"} to run no controllers")
 	}
+	for i, arg := range o.APIServerArgs {
+		if name, _, _ := strings.Cut(arg, "="); strings.TrimSpace(strings.TrimPrefix(name, "--")) == "" {
+			problems = append(problems, fmt.Sprintf("APIServerArgs[%d]: must be \"name=value\", got %q", i, arg))
+		}
+	}
 	if o.Port < 0 || o.Port > 65535 {
 		problems = append(problems, fmt.Sprintf("Port: must be between 0 and 65535, got %d", o.Port))
 	}
@@ -109,9 +134,15 @@ func (o *Options) validate() error {
 // setDefaults sets defaults that do not depend on files, and makes paths absolute, because the control plane has
 // another working directory.
 func (o *Options) setDefaults() error {
-	// If either field is set, both variables are ignored.
+	// If either field is set, all variables are ignored.
 	if o.Binary == "" && o.Kubeconfig == "" {
-		o.Kubeconfig = os.Getenv(KubeconfigVariable)
+		var err error
+		if o.Kubeconfig, err = existingByVariable(); err != nil {
+			return err
+		}
+	}
+	if err := o.chooseBackend(); err != nil {
+		return err
 	}
 	if o.Progress == nil {
 		o.Progress = os.Stderr
@@ -122,8 +153,8 @@ func (o *Options) setDefaults() error {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = defaultStartTimeout
 	}
-	o.Controllers = slices.Clone(o.Controllers)
-	for _, path := range []*string{&o.Dir, &o.Kubeconfig} {
+	o.Controllers, o.APIServerArgs = slices.Clone(o.Controllers), slices.Clone(o.APIServerArgs)
+	for _, path := range []*string{&o.Dir, &o.Kubeconfig, &o.AuditLog} {
 		if *path == "" {
 			continue
 		}

@@ -21,12 +21,14 @@ func TestOptionsValidate(t *testing.T) {
 		"every mistake is reported": {
 			Options{
 				Binary: "b", Kubeconfig: "k", Controllers: []string{"a", "", "none", "b,c"},
-				Port: 70000, Verbosity: -1, StartTimeout: -time.Second,
+				APIServerArgs: []string{"profiling", "=x"},
+				Port:          70000, Verbosity: -1, StartTimeout: -time.Second,
 			},
 			`sandbox: invalid options: Binary and Kubeconfig: at most one may be set
 Controllers[1]: "" is not the name of a controller
 Controllers[2]: "none" must be the only name
 Controllers[3]: "b,c" is not the name of a controller
+APIServerArgs[1]: must be "name=value", got "=x"
 Port: must be between 0 and 65535, got 70000
 Verbosity: must not be negative, got -1
 StartTimeout: must not be negative, got -1s`,
@@ -97,9 +99,31 @@ func TestOptionsDefaults(t *testing.T) {
 				t.Errorf("got Progress %v and LogOutput %v, want standard error", got.Progress, got.LogOutput)
 			}
 			got.Progress, got.LogOutput = nil, nil
+			c.want.Backend = ControlPlane
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestOptions_Runs(t *testing.T) {
+	for _, c := range []struct {
+		controllers []string
+		want        bool
+	}{
+		{nil, true},
+		{[]string{"none"}, false},
+		{[]string{"job-controller"}, false},
+		{[]string{"job-controller", serviceAccountController}, true},
+		{[]string{"*"}, true},
+		{[]string{"*", "-" + serviceAccountController}, false},
+		{[]string{"-job-controller"}, true},
+		{[]string{"-" + serviceAccountController}, false},
+		{[]string{"+" + serviceAccountController, "job-controller"}, true},
+	} {
+		if got := (&Options{Controllers: c.controllers}).runs(serviceAccountController); got != c.want {
+			t.Errorf("%q: got %t, want %t", c.controllers, got, c.want)
+		}
 	}
 }

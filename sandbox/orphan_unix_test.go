@@ -33,7 +33,7 @@ func parent() int {
 	s, err := Start(context.Background(), Options{})
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).
-			Encode(orphan{URL: s.RESTConfig().Host, Dir: s.Dir(), PID: s.process.cmd.Process.Pid})
+			Encode(orphan{URL: s.RESTConfig().Host, Dir: s.Dir(), PID: s.server.(*process).cmd.Process.Pid})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

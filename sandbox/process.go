@@ -33,6 +33,7 @@ type readyLine struct {
 	URL        string `json:"url"`
 	Kubeconfig string `json:"kubeconfig"`
 	Dir        string `json:"dir"`
+	PID        int    `json:"pid"`
 }
 
 // process is a control plane that runs as a child process. Its standard input is a pipe that this process holds open
@@ -56,9 +57,11 @@ type process struct {
 }
 
 // startProcess starts the control plane and waits until it is ready. If it returns an error, no process keeps running.
-func startProcess(ctx context.Context, binary string, o *Options) (*process, readyLine, error) {
+func startProcess(
+	ctx context.Context, binary string, o *Options, inherited ...*os.File,
+) (*process, readyLine, error) {
 	//nolint:noctx // ctx bounds the start; the process outlives it.
-	cmd := exec.Command(binary, arguments(o)...)
+	cmd := exec.Command(binary, append([]string{"--stop-with-stdin"}, arguments(o)...)...)
 	p := &process{cmd: cmd, grace: stopGrace, done: make(chan struct{})}
 	ready := make(chan string, 1)
 	stderr := &lineWriter{each: p.output.add}
@@ -70,6 +73,7 @@ func startProcess(ctx context.Context, binary string, o *Options) (*process, rea
 	// Standard output and error are always separate pipes. A child that held the standard output of a test would keep "go
 	// test" waiting for it.
 	p.cmd.Dir = os.TempDir()
+	p.cmd.ExtraFiles = inherited
 	p.cmd.WaitDelay = pipeGrace
 	p.cmd.SysProcAttr = detached()
 	stdin, err := p.cmd.StdinPipe()
@@ -112,8 +116,10 @@ func startProcess(ctx context.Context, binary string, o *Options) (*process, rea
 	return p, r, nil
 }
 
+// arguments returns the command line of the control plane for o. Every option that shapes it must be here: control
+// planes with equal arguments are shared.
 func arguments(o *Options) []string {
-	args := []string{"--stop-with-stdin", "--output", "json"}
+	args := []string{"--output", "json"}
 	if o.Dir != "" {
 		args = append(args, "--dir", o.Dir)
 	}
@@ -125,6 +131,15 @@ func arguments(o *Options) []string {
 	}
 	if o.DisablePods {
 		args = append(args, "--pods=false")
+	}
+	for _, arg := range o.APIServerArgs {
+		args = append(args, "--apiserver-arg", arg)
+	}
+	if o.EmulatedVersion != "" {
+		args = append(args, "--emulated-version", o.EmulatedVersion)
+	}
+	if o.AuditLog != "" {
+		args = append(args, "--audit-log", o.AuditLog)
 	}
 	if o.Verbosity > 0 {
 		args = append(args, "-v", strconv.Itoa(o.Verbosity))
@@ -211,6 +226,10 @@ func (p *process) stop() error {
 	<-p.done
 	return p.stopErr
 }
+
+func (p *process) ended() <-chan struct{} { return p.done }
+
+func (p *process) reason() error { return p.err }
 
 // firstLine sends the first line that is written to it and drops the rest.
 type firstLine struct {

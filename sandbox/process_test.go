@@ -149,7 +149,7 @@ func TestStopUsesForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.process.grace = 100 * time.Millisecond
+	s.server.(*process).grace = 100 * time.Millisecond
 	err = s.Stop()
 	if err == nil || !strings.Contains(err.Error(), "did not stop within 100ms and was killed\n\ta line of the log") {
 		t.Errorf("Stop returned: %v", err)
@@ -252,20 +252,26 @@ func TestLogOutput(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	always := []string{"--stop-with-stdin", "--output", "json"}
+	always := []string{"--output", "json"}
 	cases := map[string]struct {
 		o    Options
 		want []string
 	}{
 		"the control plane's defaults apply": {Options{}, nil},
 		"everything": {
-			Options{Dir: "/d", Controllers: []string{"a", "b"}, DisablePods: true, Verbosity: 4},
-			[]string{"--dir", "/d", "--controllers", "a,b", "--pods=false", "-v", "4"},
+			Options{
+				Dir: "/d", Controllers: []string{"a", "b"}, DisablePods: true, Verbosity: 4,
+				APIServerArgs: []string{"a=1", "b=2,3"}, EmulatedVersion: "1.36", AuditLog: "/audit log",
+			},
+			[]string{
+				"--dir", "/d", "--controllers", "a,b", "--pods=false", "--apiserver-arg", "a=1", "--apiserver-arg", "b=2,3",
+				"--emulated-version", "1.36", "--audit-log", "/audit log", "-v", "4",
+			},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(append(always[:3:3], c.want...), arguments(&c.o)); diff != "" {
+			if diff := cmp.Diff(append(always[:2:2], c.want...), arguments(&c.o)); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
 			}
 		})

@@ -27,10 +27,11 @@ type progress struct {
 	out   io.Writer
 	width func() int // width of the terminal; nil if lines cannot change in place
 
-	mu    sync.Mutex
-	began time.Time
-	text  string
-	shown string // current text of the live line
+	mu       sync.Mutex
+	began    time.Time
+	text     string
+	expected time.Time // expected end of the activity; zero if unknown
+	shown    string    // current text of the live line
 
 	stop    chan struct{}
 	stopped chan struct{}
@@ -97,11 +98,11 @@ func (p *progress) run() {
 	}
 }
 
-// phase changes the text and shows it immediately.
+// phase changes the text, without an expected time, and shows it immediately.
 func (p *progress) phase(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.text = fmt.Sprintf(format, args...)
+	p.text, p.expected = fmt.Sprintf(format, args...), time.Time{}
 	p.show()
 }
 
@@ -110,6 +111,16 @@ func (p *progress) update(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text = fmt.Sprintf(format, args...)
+}
+
+// expect sets the time that the activity still takes; 0 if it is unknown. It is shown at the next interval.
+func (p *progress) expect(left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = time.Time{}
+	if left > 0 {
+		p.expected = time.Now().Add(left)
+	}
 }
 
 // end stops the display. If final is not empty, it prints final as the last line, with the elapsed time.
@@ -122,16 +133,20 @@ func (p *progress) end(final string) {
 		say(p.out, "\r%s\r", strings.Repeat(" ", utf8.RuneCountInString(p.shown)))
 	}
 	if final != "" {
+		p.expected = time.Time{}
 		say(p.out, "%s\n", p.line(final))
 	}
 }
 
 func (p *progress) line(text string) string {
-	elapsed := time.Since(p.began)
-	if elapsed < time.Second {
-		return "trueup: " + text
+	line := "trueup: " + text
+	if elapsed := time.Since(p.began); elapsed >= time.Second {
+		line += ", " + elapsed.Truncate(time.Second).String()
 	}
-	return fmt.Sprintf("trueup: %s, %s", text, elapsed.Truncate(time.Second))
+	if !p.expected.IsZero() {
+		line += ", " + roundly(time.Until(p.expected))
+	}
+	return line
 }
 
 // show writes the current line. The caller must hold p.mu, or p must not be shared yet.

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -41,7 +42,7 @@ func build(p *progress) {
 	time.Sleep(2 * time.Second)
 	state.line("go: downloading k8s.io/client-go v0.37.1")
 	time.Sleep(9 * time.Second)
-	state.begin(3)
+	state.begin(newWorkload("internal/goarch 2\n\nk8s.io/api/core/v1 5\n" + controlPlaneMain + " 1\n"))
 	state.line("internal/goarch")
 	time.Sleep(10 * time.Second)
 	state.line("k8s.io/api/core/v1")
@@ -107,7 +108,7 @@ func TestProgressOnTerminal(t *testing.T) {
 	})
 }
 
-var elapsedTime = regexp.MustCompile(`, \d+s$`)
+var elapsedTime = regexp.MustCompile(`, \d+s(, a few second)?$`)
 
 func withoutTime(line string) string { return elapsedTime.ReplaceAllString(line, "") }
 
@@ -166,5 +167,46 @@ func TestTerminalWidthOfOtherThings(t *testing.T) {
 	}
 	if terminalWidth(&bytes.Buffer{}) != nil {
 		t.Error("a buffer is treated as a terminal")
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var list strings.Builder
+		for i := range 2000 {
+			fmt.Fprintf(&list, "package/%d %d\n", i, 9)
+		}
+		w := newWorkload(list.String())
+		if expected := w.expected(); !regexp.MustCompile(`^ \(about \d+ to \d+ min on \d+ processors?\)$`).MatchString(expected) {
+			t.Errorf("before the first package: %q", expected)
+		}
+		got := map[int]string{}
+		for i := range 2000 {
+			time.Sleep(100 * time.Millisecond)
+			left := w.compiling(fmt.Sprint("package/", i))
+			switch {
+			case left == 0:
+				got[i] = ""
+			case i%500 == 499:
+				got[i] = roundly(left)
+			}
+		}
+		for i := range got {
+			if got[i] == "" && i > 200 {
+				t.Errorf("no estimate at package %d", i)
+			}
+			if got[i] == "" {
+				delete(got, i)
+			}
+		}
+		want := map[int]string{
+			499: "about 3 min left", 999: "about 2 min left", 1499: "about 70 s left", 1999: "about 20 s left",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	if expected := newWorkload("a 1\nb 2\n").expected(); expected != "" {
+		t.Errorf("for a short build: %q", expected)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 const (
@@ -39,7 +40,7 @@ type WebhookOptions struct {
 	// Conversions are the names of installed CustomResourceDefinitions, such as "websites.example.com", whose versions a
 	// webhook of the test converts. Its path is the one in the definition, or /convert. All tests share a definition, so
 	// only one test at a time may convert its objects. At the end of the test its previous conversion is restored.
-	// Default: none.
+	// TestOptions.Private must be set. Default: none.
 	Conversions []string
 
 	// Host is the address of this machine at which the API server reaches the webhooks. Default: 127.0.0.1; a remote
@@ -48,13 +49,12 @@ type WebhookOptions struct {
 
 	// AllNamespaces sends the requests for objects of all namespaces to the test. Default: false; each webhook gets an
 	// additional namespace selector for the namespace of the test. Requests for cluster-scoped objects are not restricted
-	// by it.
+	// by it. For both, webhooks need an objectSelector, or TestOptions.Private must be set.
 	AllNamespaces bool
 }
 
-// Webhooks is the address and certificate with which a test must serve its webhooks. With controller-runtime:
-//
-//	ctrl.Options{WebhookServer: webhook.NewServer(webhook.Options{Host: w.Host, Port: w.Port, CertDir: w.CertDir})}
+// Webhooks is the address and certificate with which a test must serve its webhooks. With a manager of
+// controller-runtime, use [Webhooks.Server].
 type Webhooks struct {
 	// Host and Port are the address to listen on.
 	Host string
@@ -79,6 +79,9 @@ func (e *Env) Webhooks(t testing.TB, o WebhookOptions) *Webhooks {
 	configurations, err := o.prepare()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := o.checkShared(e, configurations); err != nil {
+		t.Fatal(orDeath(e.Sandbox, err))
 	}
 	w, err := newWebhooks(o.Host, t.TempDir())
 	if err != nil {
@@ -140,6 +143,12 @@ func (o *WebhookOptions) prepare() ([]webhookConfiguration, error) {
 		return nil, fmt.Errorf("sandbox: invalid webhook options: %w", errors.Join(errs...))
 	}
 	return configurations, nil
+}
+
+// Server returns a server for the options of a manager: ctrl.Options{WebhookServer: w.Server()}. It serves nothing
+// until the manager starts it. Each call returns another server, and only one of them can listen.
+func (w *Webhooks) Server() webhook.Server {
+	return webhook.NewServer(webhook.Options{Host: w.Host, Port: w.Port, CertDir: w.CertDir})
 }
 
 // URL returns the URL of a path on the test's server.

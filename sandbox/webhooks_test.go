@@ -23,7 +23,7 @@ import (
 
 // The API server calls the webhooks of the test as soon as they are served.
 func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
-	env := ForTest(t, TestOptions{CRDs: []any{newCRD("Converted")}})
+	env := ForTest(t, TestOptions{Private: true, CRDs: []any{newCRD("Converted")}})
 	hooks := env.Webhooks(t, WebhookOptions{
 		Configurations: []any{fstest.MapFS{"webhook/manifests.yaml": {Data: []byte(webhookManifests)}}},
 		Conversions:    []string{"converteds.example.com"},
@@ -139,7 +139,7 @@ func TestWebhooks_OfAllNamespaces(t *testing.T) {
 }
 
 func TestWebhooks_AreRemovedWithTheTest(t *testing.T) {
-	env := ForTest(t, TestOptions{CRDs: []any{newCRD("Restored")}})
+	env := ForTest(t, TestOptions{Private: true, CRDs: []any{newCRD("Restored")}})
 	before, err := crdClient(t, env.Sandbox).Get(t.Context(), "restoreds.example.com", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
