@@ -13,15 +13,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommand is a subcommand of the tool. The tool only needs pflag besides modules that its users already have, so
-// users of a trueup package can run it without further modules.
+// subcommand is a subcommand of the tool. The tool needs no modules that the core module does not require.
 type subcommand struct {
 	name    string
 	short   string // one line
 	long    string
 	example string
-	flags   *pflag.FlagSet
-	run     func(ctx context.Context, stdout, stderr io.Writer) error
+	// arguments are the names of the arguments before the flags, for example "<kind> <name>". All are required.
+	arguments string
+	flags     *pflag.FlagSet
+	run       func(ctx context.Context, stdout, stderr io.Writer) error
 }
 
 // newSubcommand returns a subcommand without flags.
@@ -32,8 +33,8 @@ func newSubcommand(name, short string) *subcommand {
 	return &subcommand{name: name, short: short, flags: flags}
 }
 
-const about = "trueup starts a disposable Kubernetes control plane on this machine, " +
-	"and demonstrates a controller on it."
+const about = "trueup starts a disposable Kubernetes control plane on this machine, demonstrates a controller on it, " +
+	"and shows why a controller reconciled an object."
 
 // dispatch runs the subcommand in args, or prints help.
 func dispatch(ctx context.Context, commands []*subcommand, args []string, stdout, stderr io.Writer) error {
@@ -60,8 +61,13 @@ func dispatch(ctx context.Context, commands []*subcommand, args []string, stdout
 		return err
 	case err != nil:
 		return fmt.Errorf("%w; see trueup %s --help", err, c.name)
-	case c.flags.NArg() > 0:
-		return fmt.Errorf("unknown argument %q; see trueup %s --help", c.flags.Arg(0), c.name)
+	}
+	names := strings.Fields(c.arguments)
+	switch count := c.flags.NArg(); {
+	case count > len(names):
+		return fmt.Errorf("unknown argument %q; see trueup %s --help", c.flags.Arg(len(names)), c.name)
+	case count < len(names):
+		return fmt.Errorf("%s is required; see trueup %s --help", names[count], c.name)
 	}
 	return c.run(ctx, stdout, stderr)
 }
@@ -82,7 +88,8 @@ func (c *subcommand) help() string {
 	if long == "" {
 		long = c.short + "."
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n  trueup %s [flags]\n", long, c.name)
+	usage := strings.TrimSpace(c.name + " " + c.arguments)
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  trueup %s [flags]\n", long, usage)
 	if c.example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.example)
 	}

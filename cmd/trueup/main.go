@@ -25,7 +25,10 @@ func main() {
 // run runs a command and returns the exit code: 0 on success, 1 on failure, and 128 plus the signal number if a signal
 // ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	commands := []*subcommand{demoCommand(), upCommand(), buildCommand(), versionCommand()}
+	commands := []*subcommand{
+		demoCommand(), upCommand(), whyCommand(), graphCommand(), rbacCommand(), buildCommand(), envtestCommand(),
+		versionCommand(),
+	}
 	err := dispatch(ctx, commands, args, stdout, stderr)
 	var by interruption
 	var failed *failure

@@ -90,6 +90,12 @@ func startWith(t *testing.T, env []string, args ...string) *command {
 	if err := controlPlaneIsBuilt(); err != nil {
 		t.Fatal(err)
 	}
+	return startNow(t, env, args...)
+}
+
+// startNow is startWith for commands that need no control plane.
+func startNow(t *testing.T, env []string, args ...string) *command {
+	t.Helper()
 	c := &command{
 		Cmd: exec.Command(binary, args...), t: t, temp: t.TempDir(),
 		stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{},

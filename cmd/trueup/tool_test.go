@@ -34,14 +34,15 @@ func TestTool_OfAForeignModule(t *testing.T) {
 	}
 }
 
-// The tool needs only the go.sum entries of the library.
+// The tool needs only the go.sum entries of the library and of converge.
 func TestTool_OfAModuleThatUsesTheLibrary(t *testing.T) {
 	t.Parallel()
 	m := usermodule.New(t, "../..")
 	m.Run(t, "go", "mod", "init", "example.com/user")
 	m.UseCheckout(t)
 	m.Write(t, "main.go", "package main\n\nimport _ \"trueup.dev/reconcilers\"\n\nfunc main() {}\n")
-	m.Run(t, "go", "get", ".")
+	m.Write(t, "main_test.go", "package main\n\nimport _ \"trueup.dev/converge\"\n")
+	m.Run(t, "go", "get", "-t", ".")
 	for _, args := range [][]string{
 		{"run", "trueup.dev/cmd/trueup", "version"},
 		{"mod", "edit", "-tool", "trueup.dev/cmd/trueup"},

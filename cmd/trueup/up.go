@@ -9,17 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
-	"net/url"
 	"os"
-	"syscall"
-	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
 
 	"trueup.dev/cmd/trueup/internal/screen"
+	"trueup.dev/internal/abandoned"
 	"trueup.dev/internal/manifests"
 	"trueup.dev/sandbox"
+	_ "trueup.dev/sandbox/memory" // for --memory
 )
 
 func upCommand() *subcommand {
@@ -30,7 +26,8 @@ simulated node for pods. It needs no root, no containers and no network. It prin
 runs until it is interrupted. Then it removes everything.`
 	c.example = `  trueup up
   trueup up -f config/crd -f config/samples --kubeconfig ./kubeconfig
-  trueup up --dir ./cluster`
+  trueup up --dir ./cluster
+  trueup up --memory`
 	c.flags.StringArrayVarP(
 		&o.files, "filename", "f", nil,
 		"apply the objects in the file or directory `path`; CRDs and namespaces are applied first (may be repeated)",
@@ -42,10 +39,14 @@ runs until it is interrupted. Then it removes everything.`
 		&o.kubeconfig, "kubeconfig", "",
 		"also write the kubeconfig to this `file`; it is removed at exit, and that of another program is never overwritten",
 	)
+	c.flags.BoolVar(
+		&o.memory, "memory", false,
+		"run the API in memory instead: it is ready at once, but has no authorization, webhooks or quotas",
+	)
 	c.flags.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: a free port)")
 	c.flags.StringSliceVar(
 		&o.controllers, "controllers", nil,
-		"`names` of the controllers to run, as in kube-controller-manager, or \"none\" (default: all that need no machines)",
+		"`names` of the controllers to run, as in kube-controller-manager: \"*\" for the default, +name, -name, or \"none\"",
 	)
 	c.flags.BoolVar(&o.pods, "pods", true, "run pods on a simulated node")
 	c.flags.StringVarP(
@@ -66,6 +67,7 @@ type upOptions struct {
 	files       []string
 	dir         string
 	kubeconfig  string
+	memory      bool
 	port        int
 	controllers []string
 	pods        bool
@@ -90,6 +92,9 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 	if o.output != outputText && o.output != outputJSON {
 		return fmt.Errorf("--output: %q must be %q or %q", o.output, outputText, outputJSON)
 	}
+	if o.memory = o.memory || os.Getenv(sandbox.BackendVariable) == string(sandbox.Memory); o.memory && o.dir != "" {
+		return errors.New("--dir: the API in memory keeps no data")
+	}
 	if o.kubeconfig != "" {
 		if err := checkTarget(ctx, o.kubeconfig); err != nil {
 			return fmt.Errorf("--kubeconfig: %w", err)
@@ -100,8 +105,8 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	sb, err := sandbox.Start(ctx, sandbox.Options{
-		Dir: o.dir, Port: o.port, Controllers: o.controllers, DisablePods: !o.pods, Verbosity: o.verbosity, Progress: stderr,
-		LogOutput: stderr,
+		Backend: backendOf(o.memory), Dir: o.dir, Port: o.port, Controllers: o.controllers, DisablePods: !o.pods,
+		Verbosity: o.verbosity, Progress: stderr, LogOutput: stderr,
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -136,12 +141,28 @@ func up(ctx context.Context, o upOptions, stdout, stderr io.Writer) (err error) 
 	for _, document := range documents {
 		s.Print("applied " + document.Title() + "\n")
 	}
+	if o.memory {
+		s.Print(memoryNote)
+	}
 	s.Print(fmt.Sprintf(
 		"Kubernetes is up at %s\n\n  %s\n  %s\n\nCtrl-C stops it%s.\n", sb.RESTConfig().Host,
 		s.Paint(screen.Bold, "export KUBECONFIG="+screen.Quote(kubeconfig)), s.Paint(screen.Bold, "kubectl get namespaces"),
 		afterwards(o.dir),
 	))
 	return untilEnd(ctx, sb)
+}
+
+// memoryNote says what the API in memory is.
+const memoryNote = `This is the API in memory, not a real control plane: no authorization, webhooks, policies or quotas.
+docs/testing-on-a-real-api.md lists what differs.
+
+`
+
+func backendOf(memory bool) sandbox.Backend {
+	if memory {
+		return sandbox.Memory
+	}
+	return "" // the default
 }
 
 // untilEnd waits until the user or the control plane ends.
@@ -167,28 +188,10 @@ func checkTarget(ctx context.Context, file string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if abandoned, err := clientcmd.LoadFromFile(file); err == nil && abandoned.CurrentContext == "trueup-controlplane" {
-		config, err := clientcmd.NewDefaultClientConfig(*abandoned, nil).ClientConfig()
-		if err == nil && !answers(ctx, config.Host) {
-			return nil
-		}
+	if abandoned.Kubeconfig(ctx, file) {
+		return nil
 	}
 	return fmt.Errorf("%s already exists", file)
-}
-
-// answers reports whether a server listens at a URL.
-func answers(ctx context.Context, address string) bool {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return true
-	}
-	dialer := net.Dialer{Timeout: time.Second}
-	connection, err := dialer.DialContext(ctx, "tcp", parsed.Host)
-	if err != nil {
-		return !errors.Is(err, syscall.ECONNREFUSED)
-	}
-	_ = connection.Close()
-	return true
 }
 
 // copyNew copies a kubeconfig to a file that does not exist. It never overwrites a kubeconfig of the user.

@@ -87,7 +87,7 @@ func TestUp_doesNotOverwriteKubeconfig(t *testing.T) {
 	c.leavesNothing(nil, "")
 }
 
-const abandoned = `apiVersion: v1
+const abandonedKubeconfig = `apiVersion: v1
 kind: Config
 current-context: trueup-controlplane
 contexts:
@@ -102,7 +102,7 @@ users:
 func TestUp_forPrograms(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "my cluster")
-	left := write(t, "kubeconfig", abandoned)
+	left := write(t, "kubeconfig", abandonedKubeconfig)
 	c := start(t, "up", "--kubeconfig", left, "--dir", dir, "--controllers", "none", "--pods=false", "-o", "json")
 	var line upLine
 	if err := json.Unmarshal([]byte(c.sees(`"url":`)), &line); err != nil {

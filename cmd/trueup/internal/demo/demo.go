@@ -36,6 +36,8 @@ import (
 type Options struct {
 	// Files are files and directories with the objects to apply. Default: the samples of the example.
 	Files []string
+	// Backend is what the demo runs on. Default: that of the sandbox.
+	Backend sandbox.Backend
 	// Stay keeps everything running after the last chapter, until the context is done.
 	Stay bool
 	// Timeout is the timeout of each chapter.
@@ -84,7 +86,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 
 	d.Step("Start the sandbox")
-	sb, err := sandbox.Start(ctx, sandbox.Options{Progress: o.Log, LogOutput: o.Log, Verbosity: max(0, o.Verbosity-1)})
+	sb, err := sandbox.Start(ctx, sandbox.Options{
+		Backend: o.Backend, Progress: o.Log, LogOutput: o.Log, Verbosity: max(0, o.Verbosity-1),
+	})
 	if err != nil {
 		return causeOf(ctx, err)
 	}
@@ -104,7 +108,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}()
 	defer func() { err = causeOf(ctx, awaitControlPlaneEnd(ctx, err)) }()
 
-	if err := d.printVersion(sb); err != nil {
+	if err := d.printVersion(sb, o.Backend); err != nil {
 		return err
 	}
 	published, discard, err := recordsDir(sb)
@@ -149,7 +153,7 @@ func (d *demo) finish(ctx, audience context.Context, sb *sandbox.Sandbox, o Opti
 	}
 }
 
-func (d *demo) printVersion(sb *sandbox.Sandbox) error {
+func (d *demo) printVersion(sb *sandbox.Sandbox, backend sandbox.Backend) error {
 	api, err := discovery.NewDiscoveryClientForConfig(sb.RESTConfig())
 	if err != nil {
 		return err
@@ -158,7 +162,11 @@ func (d *demo) printVersion(sb *sandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	d.Done("Kubernetes %s is up at %s", version.GitVersion, sb.RESTConfig().Host)
+	what := "Kubernetes"
+	if backend == sandbox.Memory {
+		what = "the API in memory of Kubernetes"
+	}
+	d.Done("%s %s is up at %s", what, version.GitVersion, sb.RESTConfig().Host)
 	return nil
 }
 

@@ -27,6 +27,7 @@ const (
 	Plain  Style = ""
 	Bold   Style = "1"
 	Faint  Style = "2"
+	Red    Style = "31"
 	Green  Style = "32"
 	Yellow Style = "33"
 	Cyan   Style = "36"

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestGraph_OfTheExample(t *testing.T) {
+	c := start(t, "graph", "--package", "../../examples/database/cmd")
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	out := c.stdout.String()
+	for _, want := range []string{
+		"Database (reconcilers.ResourceReconciler) · for Database.database.trueup.dev · writes status\n",
+		"├─ 1: Certificate (reconcilers.SyncReconciler) · tracks Secret\n",
+		"├─ 6: StatefulSet (reconcilers.ChildReconciler) · owns StatefulSet.apps\n",
+		"· webhook /validate-database-trueup-dev-v1-database ·",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no line %q in:\n%s", want, out)
+		}
+	}
+}
+
+func TestRBAC_OfTheExample(t *testing.T) {
+	role, err := os.ReadFile("../../examples/database/config/rbac/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg := []string{"rbac", "--package", "../../examples/database/cmd"}
+	c := start(t, append(pkg, "--name", "database-manager", "--leader-election")...)
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	if diff := cmp.Diff(string(role), c.stdout.String()); diff != "" {
+		t.Errorf("role (-file +printed):\n%s", diff)
+	}
+
+	file := filepath.Join(t.TempDir(), "role.yaml")
+	c = start(t, append(pkg, "--namespace", "shop", "--output", file)...)
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || !strings.HasPrefix(string(content), "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n") ||
+		!strings.Contains(string(content), "  name: manager-role\n  namespace: shop\n") {
+		t.Errorf("error %v, file:\n%s", err, content)
+	}
+
+	for flags, want := range map[string]string{
+		"--markers --namespace a": "error: --markers and --namespace exclude each other",
+		"--config Remote":         `error: --config: no WithConfig "Remote" declares permissions`,
+	} {
+		c := start(t, append(pkg, strings.Fields(flags)...)...)
+		if code := c.ends(); code != 1 || !strings.Contains(c.output(), want) {
+			t.Errorf("%s: exit code %d, want 1 and %q in:\n%s", flags, code, want, c.output())
+		}
+	}
+}
+
+func TestGraph_Mistakes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"format":     {[]string{"--format", "svg"}, `error: --format must be text, mermaid, dot or json, got "svg"`},
+		"no program": {[]string{"--package", "../../graph"}, "error: --package ../../graph is not a main package"},
+		"no line":    {[]string{"--package", "../../examples/quickstart"}, "does not import trueup.dev/graph; call"},
+		"no package": {[]string{"--package", "./nowhere"}, "error: --package ./nowhere: "},
+	} {
+		c := start(t, append([]string{"graph"}, tc.args...)...)
+		if code := c.ends(); code != 1 || !strings.Contains(c.output(), tc.want) {
+			t.Errorf("%s: exit code %d, want 1 and %q in:\n%s", name, code, tc.want, c.output())
+		}
+	}
+}
