@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch;delete
-
 // ConfigurationReconciler manages the ConfigMap with postgresql.conf.
 func ConfigurationReconciler() reconcilers.SubReconciler[*Database] {
 	return &reconcilers.ChildReconciler[*Database, *corev1.ConfigMap, *corev1.ConfigMapList]{

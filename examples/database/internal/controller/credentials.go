@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
-
 // CredentialsReconciler manages the Secret with the password, which is generated once and never changes.
 //
 // Each reconcile offers a new password, because only the object manager knows whether the Secret exists. If it does,

@@ -25,12 +25,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups=database.trueup.dev,resources=databases,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=database.trueup.dev,resources=databases/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups=database.trueup.dev,resources=databases/finalizers,verbs=update
-// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
-
 // Database is the kind that the steps reconcile.
 type Database = databasev1.Database
 

@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch;delete
-
 // DisruptionBudgetReconciler manages the PodDisruptionBudget. A single server must have none, because its node could
 // not be drained. An IfThen around this step would also create it, but never delete it.
 func DisruptionBudgetReconciler() reconcilers.SubReconciler[*Database] {

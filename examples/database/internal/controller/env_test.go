@@ -24,6 +24,7 @@ import (
 	"trueup.dev/examples/database"
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
+	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/apitest"
 	"trueup.dev/sandbox"
 )
@@ -45,11 +46,13 @@ func newScheme(t testing.TB) *runtime.Scheme {
 }
 
 // env is a namespace of a real Kubernetes API, with a controller that sees only that namespace and has only the
-// permissions of its RBAC markers.
+// permissions of its role.
 type env struct {
 	*apitest.Env
 	backups *backup.Fake
 	role    *rbacv1.ClusterRole
+	// requests records the permissions that the controller uses.
+	requests rbac.Recorder
 }
 
 func newEnv(t *testing.T) *env {
@@ -58,11 +61,8 @@ func newEnv(t *testing.T) *env {
 	e := &env{
 		Env:     apitest.New(t, newScheme(t), sandbox.TestOptions{CRDs: []any{database.CRDs()}}),
 		backups: &backup.Fake{},
-		role:    &rbacv1.ClusterRole{},
+		role:    readRole(t),
 	}
-	manifest, err := fs.ReadFile(database.RBAC(), "role.yaml")
-	e.Must(err)
-	e.Must(yaml.UnmarshalStrict(manifest, e.role))
 	e.role.Name = "database-manager-of-" + e.Namespace // tests may change it
 	e.Must(e.Create(e.Context(), e.role))
 	e.Cleanup(func() { e.Must(e.Delete(context.Background(), e.role)) })
@@ -73,6 +73,19 @@ func newEnv(t *testing.T) *env {
 	}))
 	e.ReleaseAtEnd(&databasev1.DatabaseList{})
 	return e
+}
+
+func readRole(t testing.TB) *rbacv1.ClusterRole {
+	t.Helper()
+	manifest, err := fs.ReadFile(database.RBAC(), "role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(manifest, role); err != nil {
+		t.Fatal(err)
+	}
+	return role
 }
 
 func (e *env) user() string { return "database-manager-of-" + e.Namespace }
@@ -87,6 +100,7 @@ func (e *env) start(options ctrl.Options) (stop func()) {
 	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: e.user(), Groups: []string{"system:authenticated"}}
+	cfg.Wrap(e.requests.Wrap)
 	return e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
 		return database.SetupWithManager(ctx, mgr, database.Options{Backups: e.backups, Poll: 10 * time.Millisecond})
 	})

@@ -14,6 +14,7 @@ import (
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
 	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/graph"
 	"trueup.dev/reconcilers"
 )
 
@@ -44,6 +45,7 @@ func FinalBackupReconciler(backups backup.System, poll time.Duration) reconciler
 			}
 			return reconcilers.Result{}, nil
 		},
+		Describe: func(n *graph.Node) { n.Needs(&appsv1.StatefulSet{}, "", "get") },
 	}
 }
 
@@ -69,5 +71,6 @@ func FormerFinalizerReconciler() reconcilers.SubReconciler[*Database] {
 	remove := func(ctx context.Context, db *Database) error {
 		return reconcilers.ClearFinalizer(ctx, db, databasev1.FormerFinalizer)
 	}
-	return &reconcilers.SyncReconciler[*Database]{Name: "FormerFinalizer", Sync: remove, Finalize: remove}
+	uses := func(n *graph.Node) { n.Finalizer(databasev1.FormerFinalizer) }
+	return &reconcilers.SyncReconciler[*Database]{Name: "FormerFinalizer", Sync: remove, Finalize: remove, Describe: uses}
 }

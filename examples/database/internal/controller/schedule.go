@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;update;patch;delete
-
 // ScheduleReconciler manages the CronJob that takes backups. The API server validates the schedule; the condition shows
 // its answer.
 func ScheduleReconciler() reconcilers.SubReconciler[*Database] {

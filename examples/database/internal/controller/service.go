@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
-
 // PodsServiceReconciler manages the Service that gives each server a DNS name.
 func PodsServiceReconciler() reconcilers.SubReconciler[*Database] {
 	return serviceReconciler("PodsService", manifest.PodsService)

@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
-
 // StatefulSetReconciler manages the servers.
 func StatefulSetReconciler() reconcilers.SubReconciler[*Database] {
 	return &reconcilers.ChildReconciler[*Database, *appsv1.StatefulSet, *appsv1.StatefulSetList]{

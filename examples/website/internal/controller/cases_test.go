@@ -47,7 +47,7 @@ var (
 	deployment = owned(manifest.Deployment(shop, shopFiles))
 	service    = owned(manifest.Service(shop))
 	// addressed is the Service after the cluster has assigned an address.
-	addressed = rtesting.With(service, func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.77.77" })
+	addressed = rtesting.With(service, func(s *corev1.Service) { s.Spec.ClusterIP = "198.18.77.77" })
 )
 
 func finalizer(site *websitev1.Website) { site.Finalizers = []string{websitev1.Finalizer} }

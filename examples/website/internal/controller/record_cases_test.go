@@ -27,7 +27,7 @@ func TestRecordReconciler(t *testing.T) {
 	held := rtesting.With(shop, finalizer)
 	address := map[stash.Key]any{controller.AddressStash.Key(): addressed.Spec.ClusterIP}
 	ours := dns.Record{Name: shop.Spec.Domain, Target: addressed.Spec.ClusterIP, Owner: "cases/shop"}
-	theirs := dns.Record{Name: shop.Spec.Domain, Target: "10.96.1.1", Owner: "cases/another"}
+	theirs := dns.Record{Name: shop.Spec.Domain, Target: "198.18.1.1", Owner: "cases/another"}
 	is := func(status metav1.ConditionStatus, reason, message string) func(*websitev1.Website) {
 		return condition(websitev1.ConditionRecordReady, status, reason, message)
 	}

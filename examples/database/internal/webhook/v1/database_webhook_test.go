@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/examples/database"
 	databasev1 "trueup.dev/examples/database/api/v1"
@@ -45,8 +44,7 @@ func newEnv(t *testing.T, setup ...func(context.Context, ctrl.Manager) error) *a
 	e := apitest.New(t, newScheme(t), sandbox.TestOptions{CRDs: []any{database.CRDs()}})
 	e.ReleaseAtEnd(&databasev1.DatabaseList{})
 	hooks := e.Webhooks(e, sandbox.WebhookOptions{Configurations: []any{database.Webhooks()}})
-	server := webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir})
-	e.Manager(e.RESTConfig(), ctrl.Options{WebhookServer: server}, append(setup, database.SetupWebhooks)...)
+	e.Manager(e.RESTConfig(), ctrl.Options{WebhookServer: hooks.Server()}, append(setup, database.SetupWebhooks)...)
 	e.Must(hooks.WaitUntilServed(e.Context()))
 	return e
 }

@@ -12,7 +12,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
@@ -40,8 +39,7 @@ func newEnv(t *testing.T) *env {
 func (e *env) serve(setup ...func(context.Context, ctrl.Manager) error) {
 	e.Helper()
 	hooks := e.Webhooks(e, sandbox.WebhookOptions{Configurations: []any{website.Webhooks()}})
-	server := webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir})
-	e.Manager(e.RESTConfig(), ctrl.Options{WebhookServer: server}, append(setup, website.SetupWebhooks)...)
+	e.Manager(e.RESTConfig(), ctrl.Options{WebhookServer: hooks.Server()}, append(setup, website.SetupWebhooks)...)
 	e.Must(hooks.WaitUntilServed(e.Context()))
 }
 
