@@ -47,7 +47,7 @@ func newCanonical(t *Transcript) *canonical {
 		}
 		if step.Kind.Kind == "Service" && !step.DryRun { // contains an address that is not allocated
 			address, _, _ := unstructured.NestedString(object, "spec", "clusterIP")
-			if strings.HasPrefix(address, "10.") && c.name(address, fmt.Sprintf("ADDRESS%d", addresses)) {
+			if assigned.MatchString(address) && c.name(address, fmt.Sprintf("ADDRESS%d", addresses)) {
 				addresses++
 			}
 		}
@@ -88,7 +88,8 @@ func (c *canonical) name(from, to string) bool {
 var (
 	versions = regexp.MustCompile(`(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())\d+`)
 	times    = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| \+0000 UTC)`)
-	address  = regexp.MustCompile(`\b10(?:\.\d{1,3}){3}\b`)
+	// of services: those of the control plane and those of the API in memory
+	assigned = regexp.MustCompile(`\b(?:198\.18|10\.\d{1,3})(?:\.\d{1,3}){2}\b`)
 	// UIDs of rejected objects
 	unseen = regexp.MustCompile(
 		`\b(?:[1-9a-f][0-9a-f]{7}|0[1-9a-f][0-9a-f]{6}|00[1-9a-f][0-9a-f]{5})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`,
@@ -103,7 +104,7 @@ func (c *canonical) text(text string) string {
 	for _, form := range []struct {
 		*regexp.Regexp
 		name string
-	}{{versions, "${1}VERSION"}, {times, "TIME"}, {unseen, "UNSEEN"}, {address, "ADDRESS"}} {
+	}{{versions, "${1}VERSION"}, {times, "TIME"}, {unseen, "UNSEEN"}, {assigned, "ADDRESS"}} {
 		text = form.ReplaceAllString(text, form.name)
 	}
 	return conflicts(text)
