@@ -16,16 +16,27 @@
 //   - [trueup.dev/resource]: kinds without generated code, and stores of objects
 //   - [trueup.dev/logging]: a small, leveled logger
 //
+// Operate it:
+//
+//   - [trueup.dev/observe]: what controllers do: causes, steps, calls and results
+//   - [trueup.dev/observe/logs]: one log line for each reconcile that did something
+//   - [trueup.dev/observe/metrics]: the same as metrics for Prometheus
+//   - [trueup.dev/observe/recorder]: the last reconciles of each object
+//   - [trueup.dev/console]: web pages that show why objects were reconciled, and what failed
+//
 // Test it:
 //
 //   - [trueup.dev/testing]: table tests of reconcilers and webhooks
 //   - [trueup.dev/converge]: prove that a reconciler converges, whatever fails
 //   - [trueup.dev/sandbox]: a real Kubernetes API for tests and programs, in one local process
+//   - [trueup.dev/sandbox/memory]: the same tests on an API in memory that is ready within milliseconds
 //
 // Use these in reconcilers and in the types of an API:
 //
 //   - [trueup.dev/apis]: status and conditions of custom resources
 //   - [trueup.dev/duck]: types that describe only a part of an object
+//   - [trueup.dev/graph]: what a program consists of, and what its reconcilers own, watch and write
+//   - [trueup.dev/graph/rbac]: the permissions of a program, compared with a role and with a run
 //   - [trueup.dev/stash]: pass values between the reconcilers of one request
 //   - [trueup.dev/time]: one stable "now" for each request
 //   - [trueup.dev/tracker]: follow objects that a resource depends on and does not own

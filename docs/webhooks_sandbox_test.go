@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/examples/website"
 	"trueup.dev/sandbox"
@@ -42,7 +41,7 @@ func serveWebhooks(t *testing.T, env *sandbox.Env) {
 	mgr, err := ctrl.NewManager(env.RESTConfig(), ctrl.Options{
 		Scheme:        newScheme(),
 		Metrics:       metricsserver.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: hooks.Host, Port: hooks.Port, CertDir: hooks.CertDir}),
+		WebhookServer: hooks.Server(),
 	})
 	if err != nil {
 		t.Fatal(err)
