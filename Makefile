@@ -10,7 +10,9 @@ TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 CODE    := . controlplane benchmarks research
 MODULES := $(CODE) operators tools
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
-each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(2)) || exit; done
+each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(call flags,$$directory) && $(2)) || exit; done
+# Exports the flags with which the packages of the control plane are compiled, so that they are compiled only once.
+flags    = if [ $(1) = controlplane ]; then export GOFLAGS="$$GOFLAGS $$(tr '\n' ' ' <$(CURDIR)/sandbox/compilerflags.txt)"; fi
 # The public operators that `make test` runs and `make lint` checks: those whose tests and builds are quick.
 OPERATORS := . ./certmanager ./trustmanager ./karpenter
 # The packages that `make test` tests.
@@ -25,7 +27,7 @@ help: ## Show this help.
 ##@ Use it
 
 .PHONY: demo
-demo: ## Watch a controller converge on a real, local Kubernetes API. Pass flags with ARGS="…".
+demo: ## Watch a controller converge on a local Kubernetes API: the control plane if it is built, otherwise one in memory. ARGS=--real builds it.
 	@$(GO) run ./cmd/trueup demo $(ARGS)
 
 .PHONY: up
@@ -38,8 +40,8 @@ up: ## Start that Kubernetes API and keep it until interrupted. Pass flags with 
 SHORT := ./apis ./app ./duck ./internal/architecture ./internal/guard ./internal/hotloop ./internal/step ./logging ./reconcilers ./stash ./time ./tracker ./validation
 
 .PHONY: test
-# What links Kubernetes is tested without the race detector, which would mean to build all of it once more: the control plane's own code is in
-# internal/, and what it assembles is Kubernetes' own. The mutation detector ends a test binary in which a reconciler changes an object in a cache.
+# What links Kubernetes is tested without the race detector, which would mean to build all of it once more.
+# The mutation detector ends a test binary in which a reconciler changes an object in a cache.
 test: export KUBE_CACHE_MUTATION_DETECTOR = true
 test: control-plane ## Run all tests of all modules, the short ones first, or those of PKG, for example PKG=./tracker/...
 ifneq ($(PKG),./...)
@@ -57,8 +59,8 @@ else
 	@echo "== 4 of 6: each command of docs/start.md, in a module outside of this repository"
 	$(GO) test -run '^TestStart$$' -timeout 20m ./docs -start
 	@echo "== 5 of 6: the control plane"
-	cd controlplane && $(GO) test -race -timeout 20m ./internal/...
-	cd controlplane && $(GO) test -timeout 20m . ./cmd/...
+	cd controlplane && TRUEUP_CONTROLPLANE=$$(cd .. && $(GO) run ./cmd/trueup build) $(GO) test -race -timeout 20m $$($(GO) list ./internal/... | grep -v /internal/controllers)
+	cd controlplane && $(call flags,controlplane) && $(GO) test -timeout 20m . ./cmd/... ./internal/controllers
 	@echo "== 6 of 6: the benchmarks' own tests, the corpus of bugs, the in-memory API compared with the real one, and public operators"
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
 	cd research && $(GO) test -p 1 -timeout 30m ./...
@@ -94,6 +96,10 @@ bench: ## Run the benchmarks, with allocations, and the workloads against a hand
 report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes up to an hour.
 	cd research/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
 
+.PHONY: envtest-suites
+envtest-suites: control-plane ## Run the envtest suites of controller-runtime on the control plane. ARGS=-update records the outcomes.
+	cd research && $(GO) test -run '^TestSuites$$' -timeout 60m -v ./suites -suites.all $(ARGS)
+
 .PHONY: operators
 operators: ## Run all controllers of public operators. ARGS=-update records the outcomes and writes their table.
 	cd operators && $(GO) test -p 1 -timeout 30m ./... $(ARGS) && $(GO) test . $(ARGS)
@@ -114,7 +120,9 @@ generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
 	cd examples/database && $(TOOL) controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/database && $(TOOL) controller-gen \
-		rbac:roleName=database-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
+		webhook paths=./internal/... output:webhook:dir=config/webhook
+	$(GO) run ./cmd/trueup rbac --package ./examples/database/cmd --name database-manager --leader-election \
+		--output examples/database/config/rbac/role.yaml
 	cd benchmarks && $(TOOL) controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
 
 .PHONY: fmt

@@ -23,8 +23,11 @@ const module = "trueup.dev"
 // layers lists the packages of the module from the bottom up. A package may import packages of lower layers and
 // packages in its own directory.
 var layers = [][]string{
-	{"apis", "app", "duck", "logging", "resource", "sandbox", "stash", "time", "tracker", "validation", "internal"},
-	{"informer", "reconcilers"},
+	{
+		"apis", "app", "duck", "graph", "logging", "observe", "resource", "sandbox", "stash", "time", "tracker", "validation",
+		"internal",
+	},
+	{"console", "informer", "reconcilers"},
 	{"operator"},
 	{"simple", "testing"},
 	{"converge"},
@@ -57,8 +60,12 @@ var libraries = []string{
 	"sigs.k8s.io/yaml",
 }
 
-// proofs are the modules that tests additionally inherit by importing converge: the parts of a Kubernetes API server
-// that internal/memapi uses. controller-runtime requires all of these modules.
+// memoryBackend is the package that adds the API in memory to package sandbox. Other programs with package sandbox do
+// not contain it.
+const memoryBackend = module + "/sandbox/memory"
+
+// proofs are the modules that tests additionally inherit by importing converge or the API in memory of the sandbox: the
+// parts of a Kubernetes API server that internal/memapi uses. controller-runtime requires all of these modules.
 var proofs = []string{
 	"gopkg.in/evanphx/json-patch.v4",
 	"k8s.io/apiserver",
@@ -138,11 +145,12 @@ func TestImportsPointDownwards(t *testing.T) {
 			case to == "" || to == from || slices.Contains(sameLayer[from], to):
 			case to == "controlplane":
 				t.Errorf("%s imports %s, which depends on all of Kubernetes: use sandbox instead", p.ImportPath, imported)
-			case to == "internal" && layerOf(from) == 0 && from != "sandbox":
+			case to == "internal" && layerOf(from) == 0 && (from != "sandbox" || p.ImportPath == memoryBackend):
 			case layerOf(to) >= layerOf(from):
 				t.Errorf("%s imports %s, which is not in a lower layer", p.ImportPath, imported)
 			}
-			if from == "sandbox" && to != "" && to != from {
+			// The API in memory is compiled only into programs that import sandbox/memory.
+			if from == "sandbox" && to != "" && to != from && p.ImportPath != memoryBackend {
 				t.Errorf("%s imports %s: sandbox must not depend on other packages of the module", p.ImportPath, imported)
 			}
 		}
@@ -220,12 +228,13 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 	}
 }
 
-// Users of the library can run the tool without further entries in go.sum.
+// Users of the library and of converge can run the tool without further entries in go.sum. The tool contains the API in
+// memory.
 func TestToolNeedsNoFurtherModules(t *testing.T) {
-	library := modulesOf(t, []string{"./reconcilers"})
+	library := modulesOf(t, []string{"./reconcilers", "./converge"})
 	for path := range modulesOf(t, []string{"./cmd/trueup"}) {
 		if !library[path] {
-			t.Errorf("cmd/trueup needs module %s, which reconcilers does not", path)
+			t.Errorf("cmd/trueup needs module %s, which reconcilers and converge do not", path)
 		}
 	}
 }
@@ -233,11 +242,11 @@ func TestToolNeedsNoFurtherModules(t *testing.T) {
 var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
 // TestInheritedModules compares the modules that a user inherits by importing all packages, and the modules that
-// converge adds to tests, with golden files.
+// converge and the API in memory add to tests, with golden files.
 func TestInheritedModules(t *testing.T) {
 	programs, tests := []string{}, []string{}
 	for _, path := range libraryPackages(t) {
-		if folder(path) == "converge" {
+		if folder(path) == "converge" || path == memoryBackend {
 			tests = append(tests, path)
 		} else {
 			programs = append(programs, path)
