@@ -5,6 +5,7 @@ package observe
 import (
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,3 +57,10 @@ type Call struct {
 
 // IsWrite reports whether the call can change an object.
 func (c *Call) IsWrite() bool { return c.Verb != VerbGet && c.Verb != VerbList }
+
+// Refused reports whether the call is a write that failed for a reason that reconcilers do not expect. They expect
+// conflicts, objects that do not exist, and objects that exist already. A dry run is not refused.
+func (c *Call) Refused() bool {
+	return c.IsWrite() && !c.DryRun && c.Err != nil &&
+		!apierrors.IsConflict(c.Err) && !apierrors.IsNotFound(c.Err) && !apierrors.IsAlreadyExists(c.Err)
+}

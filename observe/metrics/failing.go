@@ -3,10 +3,13 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"trueup.dev/observe"
@@ -25,9 +28,24 @@ type failing struct {
 	length  atomic.Int64 // the number of objects
 	mu      sync.Mutex
 	objects map[objectKey]*failure
-	// panicked holds the innermost steps of runs that panicked and have not finished.
-	panicked sync.Map
-	panics   atomic.Int64 // the number of these runs
+	// troubles holds what has happened in runs that have not finished. noted is their number.
+	troubles map[*observe.Run]*trouble
+	noted    atomic.Int64
+}
+
+// trouble is what makes a run a failure, apart from its error.
+type trouble struct {
+	// panicked is the innermost step that panicked, or nil.
+	panicked *step
+	// refused is the path of the step of the last refused write, or nil, and object is the object of that write.
+	refused []string
+	object  objectRef
+}
+
+// objectRef identifies an object of a write.
+type objectRef struct {
+	kind   schema.GroupKind
+	object types.NamespacedName
 }
 
 // failure is a failed reconcile.
@@ -37,24 +55,59 @@ type failure struct {
 	waits bool
 }
 
+// note changes what is known of a run.
+func (f *failing) note(run *observe.Run, change func(*trouble)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.troubles[run]
+	if t == nil {
+		if f.troubles == nil {
+			f.troubles = map[*observe.Run]*trouble{}
+		}
+		t = &trouble{}
+		f.troubles[run] = t
+		f.noted.Add(1)
+	}
+	change(t)
+}
+
 // stepPanicked must be called for the innermost step first.
 func (f *failing) stepPanicked(run *observe.Run, s *step) {
-	if _, known := f.panicked.LoadOrStore(run, s); !known {
-		f.panics.Add(1)
+	f.note(run, func(t *trouble) { t.panicked = cmp.Or(t.panicked, s) })
+}
+
+// written handles a write. Reconcilers often put the error of a refused write into a condition, and return none. It
+// does not count if a later write of the same object succeeds.
+func (f *failing) written(e *observe.Call) {
+	object := objectRef{e.Kind.GroupKind(), e.Object}
+	switch {
+	case e.Run == nil:
+	case e.Refused():
+		path := append([]string{}, e.Path...)
+		f.note(e.Run, func(t *trouble) { t.refused, t.object = path, object })
+	case e.Err == nil && f.noted.Load() > 0:
+		f.note(e.Run, func(t *trouble) {
+			if t.object == object {
+				t.refused = nil
+			}
+		})
 	}
 }
 
-// panickedStep returns the innermost step of a run that panicked, or nil, and forgets it.
-func (f *failing) panickedStep(run *observe.Run) *step {
-	if f.panics.Load() == 0 {
-		return nil
+// take returns what is known of a run that has finished, and forgets it.
+func (f *failing) take(run *observe.Run) trouble {
+	if f.noted.Load() == 0 {
+		return trouble{}
 	}
-	s, ok := f.panicked.LoadAndDelete(run)
-	if !ok {
-		return nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.troubles[run]
+	if t == nil {
+		return trouble{}
 	}
-	f.panics.Add(-1)
-	return s.(*step)
+	delete(f.troubles, run)
+	f.noted.Add(-1)
+	return *t
 }
 
 func (f *failing) waits(run *observe.Run) {
@@ -69,16 +122,19 @@ func (f *failing) waits(run *observe.Run) {
 }
 
 func (f *failing) finished(l *listener, e *observe.ReconcileFinished) {
-	failed, panicked := e.Err != nil || e.Panicked, f.panickedStep(e.Run)
+	trouble := f.take(e.Run)
+	failed := e.Err != nil || e.Panicked || trouble.refused != nil
 	if !failed && f.length.Load() == 0 {
 		return
 	}
 	var steps []*step
 	switch {
-	case e.Panicked && panicked != nil:
-		steps = []*step{panicked}
-	case failed:
+	case e.Panicked && trouble.panicked != nil:
+		steps = []*step{trouble.panicked}
+	case e.Err != nil || e.Panicked:
 		steps = failedSteps(l.controller(e.Run.Controller), e.Failures)
+	case failed:
+		steps = []*step{l.controller(e.Run.Controller).innermost(strings.Join(trouble.refused, "."))}
 	}
 	key := keyOf(e.Run)
 	f.mu.Lock()

@@ -75,6 +75,7 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		if e.IsWrite() {
 			l.writes.count(l, e)
 			l.converging.written(e)
+			l.failing.written(e)
 		}
 	case *observe.StaleWait:
 		l.failing.waits(e.Run)
@@ -130,7 +131,7 @@ func newVectors() vectors {
 		}, []string{"controller", "kind", "subresource", "verb", "result"}),
 		failingNow: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "trueup_failing_objects",
-			Help: "Number of objects whose last reconcile failed, by failed step. " +
+			Help: "Number of objects whose last reconcile failed or had a write refused, by failed step. " +
 				"An object for which several steps failed counts for each.",
 		}, []string{"controller", "step"}),
 		unconverged: prometheus.NewGaugeVec(prometheus.GaugeOpts{

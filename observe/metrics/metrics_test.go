@@ -208,7 +208,14 @@ func TestWhichStepFails(t *testing.T) {
 		}
 		return e
 	}
-	panicking := newRun("a")
+	panicking, reflecting := newRun("a"), newRun("a")
+	write := func(object string, err error) observe.Event {
+		return &observe.Call{
+			Run: reflecting, Verb: observe.VerbCreate, Object: types.NamespacedName{Name: object}, Err: err,
+			Path: []string{"Website", "Pages", "home.html"},
+		}
+	}
+	conflict := apierrs.NewConflict(schema.GroupResource{}, "x", nil)
 	steps := []observe.Event{
 		&observe.StepFinished{Run: newRun("a"), Path: []string{"Website", "Pages"}},
 		&observe.StepStarted{Run: newRun("a"), Path: []string{"Website", "Pages", "home.html"}, Item: true},
@@ -263,6 +270,16 @@ func TestWhichStepFails(t *testing.T) {
 				&observe.ReconcileFinished{Run: panicking},
 			},
 		},
+		"a refused write, and no error": {
+			events: []observe.Event{write("x", errTest), write("y", nil), &observe.ReconcileFinished{Run: reflecting}},
+			want:   []string{"{controller=website,step=Website.Pages.*} 1"},
+		},
+		"until a later write succeeds": {
+			events: []observe.Event{write("x", errTest), write("x", nil), &observe.ReconcileFinished{Run: reflecting}},
+		},
+		"an expected answer": {
+			events: []observe.Event{write("x", conflict), &observe.ReconcileFinished{Run: reflecting}},
+		},
 		"a panic outside of steps": {
 			events: []observe.Event{&observe.ReconcileFinished{Run: panicking, Panicked: true}},
 			want:   []string{"{controller=website,step=} 1"},
@@ -273,8 +290,8 @@ func TestWhichStepFails(t *testing.T) {
 			got := only(recorded(t, func(l observe.Listener) {
 				send(l, steps...)
 				send(l, c.events...)
-				if panics := l.(*listener).failing.panics.Load(); panics != 0 {
-					t.Errorf("%d panics are left", panics)
+				if left := l.(*listener).failing.noted.Load(); left != 0 {
+					t.Errorf("notes of %d runs are left", left)
 				}
 			}), "trueup_failing_objects")
 			for i := range c.want {

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"trueup.dev/observe"
 )
 
@@ -163,8 +161,8 @@ func (r *recording) call(e *observe.Call, mask observe.Mask) {
 	r.calls = append(r.calls, stepCall{at, call})
 }
 
-// noteRefused records a write that failed. Reconcilers often put the error into a condition and return none. Answers
-// that they expect do not count, nor does a failure if a later write to the object succeeds.
+// noteRefused records a refused write. Reconcilers often put the error into a condition and return none. It does not
+// count if a later write to the object succeeds.
 func (r *recording) noteRefused(e *observe.Call) {
 	object := refOf(e.Kind, e.Object)
 	switch {
@@ -173,7 +171,7 @@ func (r *recording) noteRefused(e *observe.Call) {
 		if r.refused != nil && r.refused.Object == object.String() {
 			r.refused = nil
 		}
-	case !apierrors.IsConflict(e.Err) && !apierrors.IsNotFound(e.Err) && !apierrors.IsAlreadyExists(e.Err):
+	case e.Refused():
 		r.refused = &Failure{Step: strings.Join(e.Path, "."), Object: object.String(), Error: textOf(e.Err)}
 	}
 }
