@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/offline"
+	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
 )
 
 // processManager is the manager of a process. Its controllers are those of controller-runtime, with their own handlers,
@@ -46,6 +48,8 @@ func newManager(p *process, c client.Client) *processManager {
 		Scheme: p.run.plan.Scheme, Mapper: p.run.running.registry.Mapper(), Client: c, APIReader: p.env.APIReader,
 		Cache: m.cache, Recorder: p.env.Recorder,
 	}
+	// They are metrics of the test's process, and cost time.
+	observe.Of(m).Remove(metrics.Default())
 	return m
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -26,17 +25,11 @@ import (
 	"trueup.dev/observe/metrics"
 )
 
-// region operating-metrics
-func Manager(config *rest.Config) (ctrl.Manager, error) {
-	mgr, err := ctrl.NewManager(config, ctrl.Options{})
-	if err != nil {
-		return nil, err
-	}
-	observe.Of(mgr).Add(metrics.Default())
-	return mgr, nil
+func AddMetrics(mgr ctrl.Manager) {
+	// region operating-metrics
+	observe.Of(mgr).Add(metrics.Default()) // or Remove
+	// endregion
 }
-
-// endregion
 
 func AddLogs(mgr ctrl.Manager) {
 	// region operating-logs

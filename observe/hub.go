@@ -19,6 +19,8 @@ import (
 type Hub struct {
 	mu        sync.Mutex
 	listeners atomic.Pointer[tee]
+	// removed holds the listeners for which Remove has been called.
+	removed []Listener
 	// watched holds what the controllers watch, as watchedType.
 	watched sync.Map
 }
@@ -63,15 +65,57 @@ func address(pointer any) *byte {
 }
 
 // Add adds a listener and returns a function that removes it. Listeners may be added before and after the manager
-// starts. A reconcile that runs already may pass some of its events to a new listener.
+// starts. A reconcile that runs already may pass some of its events to a new listener. A pointer that has been added
+// is not added again.
 func (h *Hub) Add(listener Listener) (remove func()) {
 	added := &tee{[]Listener{listener}} // identifies the listener, which may not be comparable
-	h.change(func(all []Listener) []Listener { return append(slices.Clip(all), added) })
+	h.change(func(all []Listener) []Listener {
+		if i := index(all, listener); i >= 0 {
+			added = all[i].(*tee)
+			return all
+		}
+		return append(slices.Clip(all), added)
+	})
 	return sync.OnceFunc(func() {
 		h.change(func(all []Listener) []Listener {
 			return slices.DeleteFunc(slices.Clone(all), func(l Listener) bool { return l == Listener(added) })
 		})
 	})
+}
+
+// AddDefault adds a listener, unless [Hub.Remove] has been called for it. Frameworks use it, so that their users can
+// disable what is enabled by default. The listener must be a pointer.
+func (h *Hub) AddDefault(listener Listener) {
+	h.mu.Lock()
+	removed := slices.ContainsFunc(h.removed, func(l Listener) bool { return same(l, listener) })
+	h.mu.Unlock()
+	if !removed {
+		h.Add(listener)
+	}
+}
+
+// Remove removes a listener, which must be a pointer. It may be called before the listener is added by default:
+// [Hub.AddDefault] does not add it afterwards.
+func (h *Hub) Remove(listener Listener) {
+	h.mu.Lock()
+	h.removed = append(h.removed, listener)
+	h.mu.Unlock()
+	h.change(func(all []Listener) []Listener {
+		if i := index(all, listener); i >= 0 {
+			return slices.Delete(slices.Clone(all), i, i+1)
+		}
+		return all
+	})
+}
+
+// index returns the index of a listener among those of a hub, or -1.
+func index(all []Listener, listener Listener) int {
+	return slices.IndexFunc(all, func(l Listener) bool { return same(l.(*tee).listeners[0], listener) })
+}
+
+// same reports whether two listeners are the same pointer. Other types may not be comparable.
+func same(a, b Listener) bool {
+	return reflect.ValueOf(a).Kind() == reflect.Pointer && reflect.ValueOf(b).Kind() == reflect.Pointer && a == b
 }
 
 func (h *Hub) change(change func([]Listener) []Listener) {

@@ -79,3 +79,32 @@ func TestHub_Add(t *testing.T) {
 		t.Error("a nil hub has listeners")
 	}
 }
+
+func TestHub_AddDefault(t *testing.T) {
+	calls := 0
+	listener := observe.Func(func(context.Context, observe.Event) { calls++ })
+	for name, tc := range map[string]struct {
+		prepare func(*observe.Hub)
+		want    int
+	}{
+		"enabled by default": {prepare: func(h *observe.Hub) { h.AddDefault(listener) }, want: 1},
+		"added several times": {
+			prepare: func(h *observe.Hub) { h.Add(listener); h.AddDefault(listener); h.Add(listener) }, want: 1,
+		},
+		"removed before":        {prepare: func(h *observe.Hub) { h.Remove(listener); h.AddDefault(listener) }},
+		"removed afterwards":    {prepare: func(h *observe.Hub) { h.AddDefault(listener); h.Remove(listener) }},
+		"added after a removal": {prepare: func(h *observe.Hub) { h.Remove(listener); h.Add(listener) }, want: 1},
+		"another one is removed": {
+			prepare: func(h *observe.Hub) { h.Remove(observe.Nop); h.AddDefault(listener) }, want: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub, before := &observe.Hub{}, calls
+			tc.prepare(hub)
+			hub.Observe(t.Context(), &observe.ReconcileStarted{})
+			if got := calls - before; got != tc.want {
+				t.Errorf("called %d times, want %d", got, tc.want)
+			}
+		})
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,19 +93,15 @@ func BenchmarkNoOpRequest(b *testing.B) {
 }
 
 // BenchmarkObservedRequest measures a no-op request of a controller with four steps and three reads, without listeners
-// and with them.
+// and with them. Metrics are the default.
 func BenchmarkObservedRequest(b *testing.B) {
 	read := &syncReconciler{Sync: func(ctx context.Context, resource *fixture.Resource) error {
 		return reconcilers.RetrieveConfigOrDie(ctx).Get(ctx, client.ObjectKeyFromObject(resource), &corev1.ConfigMap{})
 	}}
-	toMetrics, err := metrics.New(prometheus.NewRegistry())
-	if err != nil {
-		b.Fatal(err)
-	}
 	for name, listeners := range map[string][]observe.Listener{
 		"None":     nil,
 		"Nop":      {observe.Nop},
-		"Metrics":  {toMetrics},
+		"Metrics":  {metrics.Default()},
 		"Recorder": {recorder.New(recorder.Options{})},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -115,6 +110,7 @@ func BenchmarkObservedRequest(b *testing.B) {
 				Client: w.Config.Client, resource: newResource(settled), configMap: newConfigMap("test", orphan),
 			}
 			mgr := newManager(b, w, newEventCache(w.Scheme))
+			observe.Of(mgr).Remove(metrics.Default())
 			for _, listener := range listeners {
 				observe.Of(mgr).Add(listener)
 			}

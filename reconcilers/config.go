@@ -28,6 +28,7 @@ import (
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
 	"trueup.dev/tracker"
 )
 
@@ -98,9 +99,14 @@ const recorderName = "controller"
 // between reconciles of a resource (the manager's cache.Options.SyncPeriod). Tracked references that are not renewed
 // expire after twice the sync period.
 //
+// The metrics of package observe/metrics are enabled for the manager, unless observe.Of(mgr).Remove(metrics.Default())
+// is called, before or afterwards.
+//
 // The second argument is ignored and may be nil. Users of earlier versions pass the kind of the resource.
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
-	return Config{syncPeriod: syncPeriod, hub: observe.Of(mgr)}.WithCluster(mgr).WithTracker()
+	hub := observe.Of(mgr)
+	hub.AddDefault(metrics.Default())
+	return Config{syncPeriod: syncPeriod, hub: hub}.WithCluster(mgr).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero Config.

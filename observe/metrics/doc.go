@@ -3,7 +3,10 @@
 // Package metrics exposes what controllers do as metrics for Prometheus: causes of reconciles, steps, writes, failing
 // objects, and the time until a change of a spec has taken effect.
 //
+// reconcilers.NewConfig enables them for its manager. For another manager, or to disable them:
+//
 //	observe.Of(mgr).Add(metrics.Default())
+//	observe.Of(mgr).Remove(metrics.Default())
 //
 // The guide on operating lists the metrics, with alert rules and a dashboard.
 //
