@@ -91,7 +91,7 @@ func (o *Object) stateOf(now time.Time) State {
 	switch {
 	case o.LastOutcome == Panicked:
 		return StatePanicked
-	case o.Loop != nil:
+	case o.Loop != nil && o.Loop.continues(now):
 		return StateLooping
 	case o.LastOutcome == Failed:
 		return StateFailing
@@ -118,12 +118,7 @@ func (o *Object) update(rec *recording, outcome Outcome) {
 	if outcome == NoOp {
 		o.NoOps++
 	}
-	switch {
-	case rec.loop != nil:
-		o.Loop = rec.loop
-	case outcome == NoOp:
-		o.Loop = nil
-	}
+	o.updateLoop(rec, outcome)
 	if !outcome.IsFailure() {
 		o.FailedInRow, o.FailingSince, o.Step, o.Error = 0, time.Time{}, "", ""
 		return
@@ -134,6 +129,33 @@ func (o *Object) update(rec *recording, outcome Outcome) {
 	o.Failures++
 	o.FailedInRow++
 }
+
+// updateLoop sets the loop that the object is in. Reconciles without a change occur within loops too: each write of a
+// loop causes an event. A loop ends with such a reconcile that was delayed because of it.
+func (o *Object) updateLoop(rec *recording, outcome Outcome) {
+	delay := time.Duration(0)
+	for i := range rec.causes {
+		if rec.causes[i].Type == observe.CauseLoopDelay {
+			delay = max(delay, rec.causes[i].After)
+		}
+	}
+	switch {
+	case rec.loop != nil:
+		loop := *rec.loop
+		loop.Last, loop.Delay = rec.started, delay
+		o.Loop = &loop
+	case o.Loop == nil:
+	case outcome == NoOp && (delay > 0 || !o.Loop.continues(rec.started)):
+		o.Loop = nil
+	case delay > 0:
+		loop := *o.Loop // others may read the former one
+		loop.Last, loop.Delay = rec.started, delay
+		o.Loop = &loop
+	}
+}
+
+// continues reports whether a reconcile of the loop is expected after a time. The delays double, up to a minute.
+func (l *Loop) continues(now time.Time) bool { return now.Sub(l.Last) < time.Minute+4*l.Delay }
 
 // fail sets the step and the error of the last run.
 func (o *Object) fail(run *Run) {

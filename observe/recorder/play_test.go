@@ -3,6 +3,7 @@
 package recorder_test
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -32,6 +33,7 @@ type play struct {
 	to   observe.Listener
 	run  *observe.Run
 	runs int
+	from time.Time // before the first run, started by default
 }
 
 func (p *play) observe(e observe.Event) {
@@ -46,7 +48,7 @@ func (p *play) start(name string, causes ...observe.Cause) {
 	p.run = &observe.Run{
 		ID: fmt.Sprint(p.runs), Controller: "database", Kind: database, Causes: causes,
 		Object:  types.NamespacedName{Namespace: "default", Name: name},
-		Started: started.Add(time.Duration(p.runs) * time.Second),
+		Started: cmp.Or(p.from, started).Add(time.Duration(p.runs) * time.Second),
 	}
 	p.observe(&observe.ReconcileStarted{Run: p.run})
 	p.enter(root)

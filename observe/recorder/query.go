@@ -67,6 +67,9 @@ func (r *Recorder) Objects(query Query) (objects []Object, total int) {
 func (o *Object) copy() Object {
 	c := *o
 	c.Causes = slices.Clone(o.Causes) // it is reused
+	if c.Loop != nil && !c.Loop.continues(time.Now()) {
+		c.Loop = nil
+	}
 	return c
 }
 

@@ -124,24 +124,6 @@ func TestWhatDoesTheServerRefuse(t *testing.T) {
 	}
 }
 
-func TestIsItLooping(t *testing.T) {
-	r := recorder.New(recorder.Options{})
-	p := &play{to: r}
-	p.start("a")
-	p.call(root, observe.Call{Verb: observe.VerbUpdate, Kind: configMap})
-	p.observe(&observe.LoopFound{Run: p.run, Reconciles: 12, Within: time.Second, Repeats: []string{"data.a"}})
-	p.finish(reconcile.Result{}, nil)
-	h := history(t, r, "a")
-	want := &recorder.Loop{Reconciles: 12, Within: time.Second, Repeats: []string{"data.a"}}
-	if diff := cmp.Diff(want, h.Loop); diff != "" || h.State != recorder.StateLooping {
-		t.Errorf("state %s, loop (-want +got):\n%s", h.State, diff)
-	}
-	p.noOp("a")
-	if h := history(t, r, "a"); h.State != recorder.StateSucceeded {
-		t.Errorf("after a run without a write: state %s", h.State)
-	}
-}
-
 func TestIsItStillRunning(t *testing.T) {
 	r := recorder.New(recorder.Options{})
 	p := &play{to: r}
@@ -265,7 +247,7 @@ func TestMemoryIsLimited(t *testing.T) {
 
 func TestObjectsAreSortedByTroubleAndFound(t *testing.T) {
 	r := recorder.New(recorder.Options{})
-	p := &play{to: r}
+	p := &play{to: r, from: time.Now()}
 	p.noOp("fine")
 	p.fail("broken", errors.New("quota exceeded"))
 	p.start("loops")

@@ -157,6 +157,10 @@ type Loop struct {
 	Reconciles int           `json:"reconciles"`
 	Within     time.Duration `json:"withinNs"`
 	Repeats    []string      `json:"repeats,omitempty"`
+	// Last is the start of the last reconcile that is part of the loop, or that was delayed because of it, and Delay is
+	// its delay. A [Run] does not have them.
+	Last  time.Time     `json:"last,omitzero"`
+	Delay time.Duration `json:"delayNs,omitempty"`
 }
 
 // Next is when the object is reconciled next without an event.
