@@ -115,14 +115,36 @@ func changes(kind schema.GroupKind, before, after client.Object, mask Mask) []Ch
 			break
 		}
 		change := Change{Path: d.Path}
-		if !mask.hides(kind, d.Path) {
-			change.Before, change.After = encoded(d.Before), encoded(d.After)
+		before, after, path := d.Before, d.After, d.Path
+		if before == nil && after == nil {
+			before, after = messages(d)
+			path = d.Field()
+		}
+		if !mask.hides(kind, path) {
+			change.Before, change.After = encoded(before), encoded(after)
 		} else {
-			change.Before, change.After = hidden(d.Before), hidden(d.After)
+			change.Before, change.After = hidden(before), hidden(after)
 		}
 		found = append(found, change)
 	}
 	return found
+}
+
+// messages returns the messages of a condition if they differ. The path has its status and reason.
+func messages(d difference.Difference) (before, after any) {
+	first, second := d.Values()
+	was, _ := first.(difference.Condition)
+	is, _ := second.(difference.Condition)
+	if was.Message == is.Message {
+		return nil, nil
+	}
+	if was.Message != "" {
+		before = was.Message
+	}
+	if is.Message != "" {
+		after = is.Message
+	}
+	return before, after
 }
 
 func isSecret(obj client.Object) bool {

@@ -23,7 +23,7 @@ type Object struct {
 	// start of the first of these.
 	FailedInRow  int       `json:"failedInRow,omitempty"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Step and Error are those of the last reconcile, if it failed.
+	// Step and Error are those of the last reconcile, if it failed. If it halted, Step is the step that did.
 	Step  string `json:"step,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Last is the start of the last finished reconcile, LastDuration its duration, LastOutcome its outcome, LastWrites the
@@ -54,6 +54,8 @@ const (
 	StateFailing State = "Failing"
 	// StateStuck means that a reconcile has been running for more than a minute.
 	StateStuck State = "Stuck"
+	// StateHalted means that a step ended the last reconcile without an error: it waits for an event, or for a requeue.
+	StateHalted State = "Halted"
 	// StateWaiting means that the object waits for the caches since the last reconcile.
 	StateWaiting State = "Waiting"
 	// StateRunning means that a reconcile runs.
@@ -75,12 +77,14 @@ func (s State) Rank() int {
 		return 2
 	case StateStuck:
 		return 3
-	case StateWaiting:
+	case StateHalted:
 		return 4
-	case StateRunning:
+	case StateWaiting:
 		return 5
+	case StateRunning:
+		return 6
 	}
-	return 6
+	return 7
 }
 
 // IsTrouble reports whether an operator should look at the object.
@@ -101,6 +105,8 @@ func (o *Object) stateOf(now time.Time) State {
 		return StateRunning
 	case o.StaleWaits > 0:
 		return StateWaiting
+	case o.Step != "":
+		return StateHalted
 	}
 	return StateSucceeded
 }
@@ -120,7 +126,7 @@ func (o *Object) update(rec *recording, outcome Outcome) {
 	}
 	o.updateLoop(rec, outcome)
 	if !outcome.IsFailure() {
-		o.FailedInRow, o.FailingSince, o.Step, o.Error = 0, time.Time{}, "", ""
+		o.FailedInRow, o.FailingSince, o.Step, o.Error = 0, time.Time{}, rec.haltedStep(), ""
 		return
 	}
 	if o.FailedInRow == 0 {

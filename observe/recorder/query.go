@@ -158,6 +158,24 @@ func (r *Recorder) Object(controller string, object types.NamespacedName) (Histo
 	return history, found || isRunning
 }
 
+// ControllerOf returns the name of a controller that reconciles an object, if the recorder has the object, or "". If
+// there are several, it is the first by name.
+func (r *Recorder) ControllerOf(object Ref) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := ""
+	for name, c := range r.controllers {
+		if c.Object.Kind != object.Kind || c.Object.Group != object.Group {
+			continue
+		}
+		key := objectKey{name, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}}
+		if _, ok := r.objects[key]; ok && (found == "" || name < found) {
+			found = name
+		}
+	}
+	return found
+}
+
 // splitNoOps moves the number of runs without a write from the run after the last of these to this one.
 func splitNoOps(runs []Run) {
 	for i := 1; i < len(runs); i++ {

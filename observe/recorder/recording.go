@@ -208,6 +208,20 @@ func (r *recording) current(key objectKey, mask observe.Mask) (Run, bool) {
 	return run, true
 }
 
+// haltedStep returns the path of the innermost step that halted, with dots, or "" if none did.
+func (r *recording) haltedStep() string {
+	halted, depth := -1, int32(0)
+	for i := range r.steps {
+		if s := &r.steps[i]; s.outcome == observe.Halted && s.depth > depth {
+			halted, depth = i, s.depth
+		}
+	}
+	if halted < 0 {
+		return ""
+	}
+	return strings.Join(r.path(halted), ".")
+}
+
 // result returns the run. The recording can be used for another run afterwards.
 func (r *recording) result(outcome Outcome) Run {
 	run := Run{
