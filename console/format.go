@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,17 +30,23 @@ var functions = template.FuncMap{
 	"dict":       dict,
 	"sum":        func(a, b int) int { return a + b },
 	"stepHealth": stepHealth,
+	"stepTone":   stepTone,
 	"showsError": showsError,
+	"notTrue":    notTrue,
+	"refPath":    refPath,
+	"states":     states,
 }
 
 // ObjectPath returns the path of the page of an object, relative to the root of the console.
-func ObjectPath(o recorder.Object) string {
-	namespace := o.Object.Namespace
+func ObjectPath(o recorder.Object) string { return refPath(o.Controller, o.Object) }
+
+func refPath(controller string, object recorder.Ref) string {
+	namespace := object.Namespace
 	if namespace == "" {
 		namespace = clusterScope
 	}
 	return strings.Join([]string{
-		"objects", url.PathEscape(o.Controller), url.PathEscape(namespace), url.PathEscape(o.Object.Name),
+		"objects", url.PathEscape(controller), url.PathEscape(namespace), url.PathEscape(object.Name),
 	}, "/")
 }
 
@@ -48,11 +55,11 @@ func tone(value any) string {
 	switch fmt.Sprint(value) {
 	case "Failing", "Failed", "Panicked", "Stuck":
 		return "bad"
-	case "Looping", "Waiting", "Halted":
+	case "Looping", "Waiting", "Halted", "False":
 		return "warn"
 	case "Running", "":
 		return "info"
-	case "NoOp":
+	case "NoOp", "Unknown":
 		return "quiet"
 	}
 	return "good"
@@ -108,6 +115,48 @@ func showsError(n *node) bool {
 	return n.Error != ""
 }
 
+// notTrue returns the conditions whose last status is False, or else those whose last status is Unknown.
+func notTrue(conditions []Condition) []Condition {
+	selected := []Condition{}
+	for _, status := range []string{"False", "Unknown"} {
+		for _, c := range conditions {
+			if c.Changes[0].Status == status {
+				selected = append(selected, c)
+			}
+		}
+		if len(selected) > 0 {
+			break
+		}
+	}
+	return selected
+}
+
+// stepTone returns the class of the color of a step in a run.
+func stepTone(n *node) string {
+	for _, call := range n.Calls {
+		if call.Error != "" && n.Outcome != observe.Succeeded {
+			return "bad"
+		}
+	}
+	return tone(n.Outcome)
+}
+
+// states returns the changes of the status, in short.
+func states(changes []observe.Change) []string {
+	texts := []string{}
+	for _, c := range changes {
+		name, ok := strings.CutPrefix(c.Path, "status.")
+		switch {
+		case !ok || name == "observedGeneration":
+		case c.Before == "" && c.After == "" || strings.HasPrefix(name, "conditions["):
+			texts = append(texts, name)
+		default:
+			texts = append(texts, fmt.Sprintf("%s %s→%s", name, c.Before, c.After))
+		}
+	}
+	return texts
+}
+
 // stepHealth returns the class of the color of a step by its recent outcomes.
 func stepHealth(s recorder.StepStats) string {
 	switch {
@@ -123,6 +172,8 @@ func stepHealth(s recorder.StepStats) string {
 type node struct {
 	recorder.Step
 	Share int // of the duration of the run, in percent
+	// Label is the name. The positions of steps without names in a list are merged with the step below.
+	Label string
 	Below []*node
 }
 
@@ -130,7 +181,7 @@ type node struct {
 func tree(run recorder.Run) []*node {
 	roots, last := []*node{}, map[string]*node{}
 	for _, s := range run.Steps {
-		n := &node{Step: s, Share: share(s.Duration, run.Duration)}
+		n := &node{Step: s, Share: share(s.Duration, run.Duration), Label: s.Name()}
 		parent, ok := last[key(s.Path[:len(s.Path)-1])]
 		if ok {
 			parent.Below = append(parent.Below, n)
@@ -139,7 +190,24 @@ func tree(run recorder.Run) []*node {
 		}
 		last[key(s.Path)] = n
 	}
-	return roots
+	return merged(roots)
+}
+
+// merged replaces each step that is only a position in a list by the only step below it.
+func merged(nodes []*node) []*node {
+	for i, n := range nodes {
+		n.Below = merged(n.Below)
+		if len(n.Below) == 1 && isPosition(n.Name()) && len(n.Calls) == 0 && n.CachedReads == 0 && !showsError(n) {
+			nodes[i] = n.Below[0]
+			nodes[i].Label = n.Label + " " + nodes[i].Label
+		}
+	}
+	return nodes
+}
+
+func isPosition(name string) bool {
+	_, err := strconv.Atoi(name)
+	return err == nil
 }
 
 func key(path []string) string { return strings.Join(path, "\x00") }

@@ -231,13 +231,23 @@ func withOffset(parameters url.Values, offset int) string {
 // clusterScope stands for the namespace of objects without a namespace in paths. It is not a valid name of a namespace.
 const clusterScope = "-"
 
+// Object is the JSON of the page of an object.
+type Object struct {
+	recorder.History
+	// Conditions are the status conditions that have changed, those that are not True first.
+	Conditions []Condition `json:"conditions"`
+	// Related are the objects that the reconciles were caused by, wrote, or read from the API server.
+	Related []Related `json:"related"`
+}
+
 func (h *handler) object(r *http.Request) (page, bool) {
 	object := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if object.Namespace == clusterScope {
 		object.Namespace = ""
 	}
 	history, ok := h.recorder.Object(r.PathValue("controller"), object)
-	return page{Template: "object", Title: history.Object.Object.String(), Data: history}, ok
+	data := Object{History: history, Conditions: conditionsOf(history), Related: h.relatedTo(history)}
+	return page{Template: "object", Title: history.Object.Object.String(), Data: data}, ok
 }
 
 // Controllers is the JSON of the page of controllers.

@@ -26,11 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/console"
+	"trueup.dev/internal/apitest"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 	"trueup.dev/sandbox"
 	_ "trueup.dev/sandbox/memory"
 )
+
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // newManager returns a manager on the API in memory, and the address of its metrics server.
 func newManager(t *testing.T, metrics metricsserver.Options) (manager.Manager, string) {

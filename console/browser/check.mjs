@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks the pages of the console in Chromium. Each line of the output is a check with its errors, as JSON. Arguments: the
+// URL of the console, a URL whose request causes a reconcile, and optionally the directory of the screenshots. The variable
+// CHROMIUM is the path of the browser, and HIDDEN a text that no page may contain.
+import { chromium } from "playwright-core";
+import { contrastErrors, focusables, structureErrors } from "./page.mjs";
+
+const [base, control, screenshots] = process.argv.slice(2);
+const pages = {
+  objects: "",
+  search: "?q=quota",
+  controllers: "controllers",
+  controller: "controllers/Database",
+  failing: "objects/Database/default/orders",
+  looping: "objects/Database/default/analytics",
+  waiting: "objects/Database/default/reports",
+  healthy: "objects/Database/default/shop",
+  missing: "objects/Database/default/none",
+};
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM,
+  args: ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+// check runs a function with a new page. The function returns nothing, or calls fail for each error.
+const check = async (name, run, options = {}) => {
+  const errors = [];
+  const context = await browser.newContext({ viewport: { width: 1100, height: 720 }, ...options });
+  context.setDefaultTimeout(15_000);
+  const page = await context.newPage();
+  try {
+    await run(page, (error) => errors.push(error));
+  } catch (error) {
+    errors.push(String(error.stack));
+  }
+  await context.close();
+  console.log(JSON.stringify({ name, errors }));
+};
+
+// listen collects what the browser reports as an error.
+const listen = (page) => {
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(`script: ${error}`));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") errors.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on("requestfailed", (request) => {
+    // A page that is left closes its stream.
+    if (request.resourceType() !== "eventsource") errors.push(`${request.url()}: ${request.failure().errorText}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() >= 400 && response.request().resourceType() !== "document") errors.push(`${response.url()}: status ${response.status()}`);
+  });
+  return errors;
+};
+
+const isLive = (page) => page.getByText("Updated live.").waitFor();
+
+await check("pages have no errors and keep the content security policy", async (page, fail) => {
+  const errors = listen(page);
+  for (const [name, path] of Object.entries(pages)) {
+    const response = await page.goto(base + path);
+    await isLive(page);
+    const policy = response.headers()["content-security-policy"] ?? "";
+    if (!policy.startsWith("default-src 'none'") || policy.includes("unsafe")) fail(`${name}: policy ${policy}`);
+    const unexpected = errors.splice(0).filter((e) => name !== "missing" || !e.includes("404"));
+    unexpected.forEach((e) => fail(`${name}: ${e}`));
+  }
+  await page.evaluate(() => { document.body.insertAdjacentHTML("beforeend", "<p style='color:red'></p>"); });
+  await page.waitForTimeout(100);
+  if (!errors.some((e) => e.includes("Content Security Policy"))) fail("an inline style is not reported: the check does not work");
+});
+
+await check("the worst objects are first", async (page, fail) => {
+  await page.goto(base);
+  const states = await page.locator("td[data-label=State]").allInnerTexts();
+  const order = ["Panicked", "Looping", "Failing", "Stuck", "Halted", "Waiting", "Running", "Succeeded"];
+  const ranks = states.map((state) => order.findIndex((name) => state.includes(name)));
+  if (states.length !== 100 || ranks.includes(-1) || ranks.some((rank, i) => i > 0 && rank < ranks[i - 1])) fail(`states: ${states}`);
+  if (ranks[0] !== 1 || !ranks.includes(2) || !ranks.includes(4)) fail(`the faults are not first: ${states.slice(0, 5)}`);
+  const lead = await page.locator("main .lead").innerText();
+  if (!/2 in trouble/.test(lead)) fail(`the page starts with ${lead}`);
+});
+
+await check("search finds objects by name, state, step and error", async (page, fail) => {
+  const searches = {
+    "tenant-04711": ["tenants/tenant-04711"], "exceeded quota": ["default/orders"], "PodsService": ["default/orders"],
+    "looping": ["default/analytics"], "no such object": [],
+  };
+  for (const [text, want] of Object.entries(searches)) {
+    await page.goto(base);
+    await page.getByRole("searchbox", { name: "Search objects" }).fill(text);
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/?q=*");
+    const found = await page.locator("th[data-label=Object] > a").allInnerTexts();
+    if (found.map((name) => name.split(" ").pop()).join() !== want.join()) fail(`${text}: found ${found}`);
+  }
+  await page.goto(base + "?q=tenant-0");
+  await page.getByRole("link", { name: "Next" }).click();
+  await page.getByText("101 to 200 of 10000").waitFor();
+});
+
+await check("the cause of each fault is at most two clicks away", async (page, fail) => {
+  const faults = {
+    "default/orders": ["Failed in step", "Database.WithFinalizer.4.PodsService", "exceeded quota"],
+    "default/analytics": ["spec.replicas", "autoscaler", "Database.WithFinalizer.6.StatefulSet"],
+    "default/reports": ["Database.WithFinalizer.1.Certificate", "SecretNotFound", "reports-tls"],
+  };
+  for (const [name, wants] of Object.entries(faults)) {
+    await page.goto(base);
+    await page.getByRole("link", { name: `Database ${name}`, exact: true }).click();
+    await page.waitForURL("**/objects/**");
+    const first = await page.evaluate(() => document.body.innerText.slice(0, 1500));
+    for (const want of wants) if (!first.includes(want)) fail(`${name}: ${want} is not at the top of the page:\n${first}`);
+  }
+});
+
+await check("the keyboard reaches everything, in order", async (page, fail) => {
+  for (const name of ["objects", "controller", "failing", "looping"]) {
+    await page.goto(base + pages[name]);
+    await isLive(page);
+    await page.getByRole("button", { name: "Pause" }).click(); // updates replace elements
+    await page.evaluate(() => { document.activeElement.blur(); document.getSelection().removeAllRanges(); });
+    await page.evaluate(focusables);
+    const count = await page.evaluate(() => document.querySelectorAll("[data-focusable]").length);
+    const seen = [];
+    for (let i = 0; i <= count; i++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate(() => document.activeElement === document.body)) continue; // between the last and the first
+      seen.push(await page.evaluate(() => document.activeElement.dataset.focusable ?? document.activeElement.outerHTML));
+      const visible = await page.evaluate(() => {
+        const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+        return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+      });
+      if (!visible) fail(`${name}: the focus is not visible on element ${i}`);
+    }
+    const start = seen.indexOf("0"); // the browser continues where the last click was
+    const order = [...seen.slice(start), ...seen.slice(0, start)].map(Number);
+    if (order.some((position, i) => position !== i)) fail(`${name}: order ${order} of ${count}`);
+  }
+});
+
+await check("Enter opens objects and runs, and skips to the content", async (page, fail) => {
+  await page.goto(base);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  if (!page.url().endsWith("#content")) fail(`the first element does not skip to the content: ${page.url()}`);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/objects/Database/default/analytics");
+  await page.goto(base + pages.failing);
+  const second = page.locator(".runs details").nth(1);
+  await second.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  if (!(await second.evaluate((element) => element.open))) fail("Enter does not open a run");
+});
+
+await check("screen readers find landmarks, headings, labels and tables", async (page, fail) => {
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(base + path);
+    (await page.evaluate(structureErrors)).forEach((error) => fail(`${name}: ${error}`));
+  }
+  await page.evaluate(() => { document.querySelector("main").insertAdjacentHTML("beforeend", "<h4>x</h4><input><table><tr><td>x</td></tr></table>"); });
+  if ((await page.evaluate(structureErrors)).length !== 3) fail("errors are not reported: the check does not work");
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  await check(`text has enough contrast in the ${colorScheme} theme`, async (page, fail) => {
+    for (const [name, path] of Object.entries(pages)) {
+      await page.goto(base + path);
+      await page.evaluate(() => { for (const d of document.querySelectorAll("details")) d.open = true; });
+      (await page.evaluate(contrastErrors)).forEach((error) => fail(`${name}: ${error}`));
+    }
+    const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const isDark = background.match(/\d+/g).slice(0, 3).every((channel) => channel < 64);
+    if (isDark !== (colorScheme === "dark")) fail(`the background is ${background}`);
+    await page.evaluate(() => { document.querySelector("h1").style.setProperty("color", "#888"); document.querySelector("h1").style.setProperty("background-color", "#777"); });
+    if ((await page.evaluate(contrastErrors)).length === 0) fail("gray on gray is not reported: the check does not work");
+  }, { colorScheme });
+}
+
+await check("pages fit the screen of a phone", async (page, fail) => {
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(base + path);
+    const [content, screen] = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
+    if (content > screen) fail(`${name}: ${content} pixels wide on a screen of ${screen}`);
+  }
+}, { viewport: { width: 390, height: 800 } });
+
+await check("a new reconcile appears without a reload", async (page, fail) => {
+  await page.goto(base + "?q=new-tenant");
+  await isLive(page);
+  await page.evaluate(() => { window.notReloaded = true; });
+  await page.getByText("No object matches.").waitFor();
+  await fetch(control);
+  await page.getByRole("link", { name: "new-tenant-1" }).waitFor();
+  if (!(await page.evaluate(() => window.notReloaded))) fail("the page was reloaded");
+  await page.getByRole("button", { name: "Pause" }).click();
+  await fetch(control);
+  await page.waitForTimeout(2500);
+  if (await page.getByRole("link", { name: "new-tenant-2" }).count()) fail("a paused page changes");
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByRole("link", { name: "new-tenant-2" }).waitFor();
+});
+
+await check("an update keeps open runs and the focus", async (page, fail) => {
+  await page.goto(base + pages.looping);
+  await isLive(page);
+  const last = page.locator(".runs details").last();
+  const id = await last.getAttribute("id");
+  await last.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  await page.evaluate(() => { document.querySelector("main").dataset.before = "yes"; document.querySelector("h1").dataset.before = "yes"; });
+  await fetch(control);
+  await page.waitForFunction(() => !document.querySelector("h1").dataset.before);
+  const after = await page.evaluate((id) => [document.getElementById(id).open, document.activeElement.parentElement.id], id);
+  if (after[0] !== true || after[1] !== id) fail(`open and focus: ${after}, want ${id}`);
+});
+
+await check("pages do not contain the values of Secrets", async (page, fail) => {
+  const hidden = process.env.HIDDEN;
+  if (!hidden) fail("HIDDEN is not set");
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(base + path);
+    for (const text of [hidden, btoa(hidden)]) if ((await page.content()).includes(text)) fail(`${name} contains ${text}`);
+  }
+});
+
+if (screenshots) {
+  await check("screenshots", async (page) => {
+    for (const [name, height] of [["objects", 560], ["failing", 640], ["controller", 640]]) {
+      await page.setViewportSize({ width: 960, height });
+      await page.goto(base + pages[name]);
+      await isLive(page);
+      await page.screenshot({ path: `${screenshots}/console-${name}.png` });
+    }
+  });
+}
+await browser.close();
