@@ -4,6 +4,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ func (p *printer) history(h recorder.History, runs int) {
 		p.line(1, text)
 		p.failed(2, h.Error)
 	}
+	if h.State == recorder.StateHalted {
+		p.line(1, "halted in step "+p.Paint(screen.Bold, h.Step))
+	}
 	if h.Loop != nil {
 		p.line(1, fmt.Sprintf("loops: %d reconciles in %s", h.Loop.Reconciles, elapsed.Duration(h.Loop.Within)))
 		for _, repeated := range h.Loop.Repeats {
@@ -64,6 +68,8 @@ func (p *printer) history(h recorder.History, runs int) {
 	))
 	if h.RunningSince.IsZero() {
 		p.line(1, "next run: "+p.next(h.Next))
+	} else {
+		p.line(1, "running for "+elapsed.Duration(p.now.Sub(h.RunningSince)))
 	}
 	for _, run := range h.History[:min(runs, len(h.History))] {
 		p.line(0)
@@ -120,8 +126,8 @@ func (p *printer) run(run recorder.Run, known string) {
 		p.line(1, fmt.Sprintf("because  %d more causes", run.OmittedCauses))
 	}
 	p.calls(1, run.Calls, run.CachedReads, known)
-	for _, step := range run.Steps {
-		p.step(step, known)
+	for i, step := range run.Steps {
+		p.step(step, isShownBelow(step, run.Steps[i+1:]), known)
 	}
 	if run.Error != "" && run.Error != known && !strings.Contains(errorsOf(run), run.Error) {
 		p.failed(1, run.Error)
@@ -176,8 +182,17 @@ func (p *printer) changes(depth int, changes []observe.Change) {
 	}
 }
 
-// step prints a step that failed, stopped the steps after it, or called the API.
-func (p *printer) step(step recorder.Step, known string) {
+// isShownBelow reports whether a step below has the same outcome.
+func isShownBelow(step recorder.Step, later []recorder.Step) bool {
+	return slices.ContainsFunc(later, func(s recorder.Step) bool {
+		n := len(step.Path)
+		return len(s.Path) > n && slices.Equal(s.Path[:n], step.Path) && s.Outcome == step.Outcome
+	})
+}
+
+// step prints a step that failed, stopped the steps after it, has not finished, or called the API. below reports
+// whether a step below it has the same outcome.
+func (p *printer) step(step recorder.Step, below bool, known string) {
 	outcome := ""
 	switch step.Outcome {
 	case observe.Failed, observe.Panicked:
@@ -187,10 +202,14 @@ func (p *printer) step(step recorder.Step, known string) {
 	case "":
 		outcome = p.Paint(screen.Yellow, "not finished")
 	}
-	if len(step.Calls) == 0 && step.Error == "" && (outcome == "" || step.Outcome == observe.Failed) {
-		return // a step below failed
+	if len(step.Calls) == 0 && step.Error == "" && (outcome == "" || below) {
+		return
 	}
-	p.line(1, "step     "+strings.Join(step.Path, "."), outcome, p.Paint(screen.Faint, elapsed.Duration(step.Duration)))
+	duration := ""
+	if step.Outcome != "" {
+		duration = p.Paint(screen.Faint, elapsed.Duration(step.Duration))
+	}
+	p.line(1, "step     "+strings.Join(step.Path, "."), outcome, duration)
 	shown := false
 	for _, call := range step.Calls {
 		shown = shown || call.Error != "" && strings.Contains(step.Error, call.Error)
