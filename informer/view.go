@@ -142,6 +142,9 @@ type informedCache struct {
 	route
 }
 
+// Unwrap returns the cache of the manager. Package observe uses it: a view has the listeners of its manager.
+func (c *informedCache) Unwrap() cache.Cache { return c.Cache }
+
 // CacheOf returns the underlying cache for the kind and form of obj.
 func (c *informedCache) CacheOf(obj client.Object) cache.Cache {
 	of := c.to(obj)

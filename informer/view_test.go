@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/internal/apitest"
+	"trueup.dev/observe"
 	"trueup.dev/resource"
 )
 
@@ -39,8 +40,11 @@ func TestView_NeedsNoAPIServer(t *testing.T) {
 			must(t, err)
 			informer, err := supplier(kind, mgr, Options{})
 			must(t, err)
-			_, err = View(mgr, "it", informer)
+			view, err := View(mgr, "it", informer)
 			must(t, err)
+			if observe.Of(view) != observe.Of(mgr) {
+				t.Error("the view does not have the listeners of the manager")
+			}
 
 			started := startedInformer{informer, "ConfigMap", mgr.GetLogger()}
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)

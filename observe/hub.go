@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -38,10 +39,18 @@ func Of(mgr manager.Manager) *Hub {
 	return hub.(*Hub)
 }
 
-// identify returns the identity of a manager: that of its cache, which wrappers of managers pass on. It does not keep
-// the manager in memory, and its hub is removed with it.
+// identify returns the identity of a manager: that of its cache, which wrappers of managers pass on or wrap. It does not
+// keep the manager in memory, and its hub is removed with it.
 func identify(mgr manager.Manager) (id weak.Pointer[byte], ok bool) {
-	for _, candidate := range []any{mgr.GetCache(), mgr} {
+	c := mgr.GetCache()
+	for {
+		view, ok := c.(interface{ Unwrap() cache.Cache })
+		if !ok {
+			break
+		}
+		c = view.Unwrap()
+	}
+	for _, candidate := range []any{c, mgr} {
 		at := address(candidate)
 		if at == nil {
 			continue

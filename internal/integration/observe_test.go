@@ -19,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/informer"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/observe"
+	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 )
 
@@ -159,4 +161,23 @@ func TestWhyDidItRun(t *testing.T) {
 	stop()
 	e.start(setups)
 	seen.await(e, "a second start", "cause StartUp Created Resource it")
+}
+
+// The controllers of an InformerController have the listeners of the manager.
+func TestWhyDidItRun_informers(t *testing.T) {
+	e := newEnv(t)
+	seen, watcher := &log{}, &calls{}
+	e.start(func(ctx context.Context, mgr ctrl.Manager, _ reconcilers.Config) error {
+		observe.Of(mgr).Add(seen)
+		c := operator.NewInformerController(operator.InformerControllerConfig{})
+		informer := e.supply(informer.DefaultSupplier, mgr, informer.Options{})
+		e.Must(errors.Join(c.AddInformer(informer, "test"), c.AddWatcher(watcher, "test")))
+		return c.SetupWithManager(ctx, mgr)
+	})
+	e.Add(newConfigMap("it", map[string]string{"value": "1"}))
+	watcher.until(e, "add it 1")
+	seen.await(e, "creation", "step test.0.Watcher Succeeded", "finished it")
+	change(e, newConfigMap("it", nil), func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "2"} })
+	watcher.until(e, "update it 1>2")
+	seen.await(e, "update", "cause Object Updated ConfigMap it data", "finished it")
 }
