@@ -118,17 +118,19 @@ func ReportWait(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// ReportLoop passes a loop to the hub, for the run of a context. Without reconciles, the loop is known, and
-// this run is only delayed.
+// ReportLoop passes a [LoopFound] to the hub, for the run of a context.
 func ReportLoop(ctx context.Context, loop LoopFound) {
-	r := runningFrom(ctx)
-	if r == nil {
-		return
-	}
-	r.delays(CauseLoopDelay)
-	if loop.Reconciles > 0 {
+	if r := runningFrom(ctx); r != nil {
+		r.delays(CauseLoopDelay)
 		loop.Run = &r.Run
 		r.hub.Observe(ctx, &loop)
+	}
+}
+
+// ReportLoopDelay reports that the run of a context only waits, because the object is in a loop.
+func ReportLoopDelay(ctx context.Context) {
+	if r := runningFrom(ctx); r != nil {
+		r.delays(CauseLoopDelay)
 	}
 }
 

@@ -89,7 +89,7 @@ func (r root) beginRequest(
 	if byController && !r.config.AllowHotLoops {
 		this.findsLoops, this.started = true, time.Now()
 		if loop = r.enterLoop(ctx, requests, scope.request); loop.Wait > 0 {
-			observe.ReportLoop(ctx, observe.LoopFound{})
+			observe.ReportLoopDelay(ctx)
 			return ctx, nil, loop.Wait
 		}
 	}
