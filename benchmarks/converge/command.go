@@ -29,6 +29,7 @@ type flags struct {
 	latency    time.Duration
 	timeout    time.Duration
 	logging    bool
+	observe    string
 	quiet      bool
 	from       string
 	json       string
@@ -74,6 +75,10 @@ instead, in the namespace ` + lab.Namespace + `, which is emptied.`,
 	set.DurationVar(&f.timeout, "timeout", defaults.Timeout, "timeout of one measurement")
 	set.BoolVar(
 		&f.logging, "logging", false, "log in the controllers, as in production; the logs are discarded",
+	)
+	set.StringVar(
+		&f.observe, "observe", defaults.Observe,
+		"what observes the controllers of trueup: "+strings.Join(lab.Observers(), ", ")+" (which somebody reads)",
 	)
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "do not print progress")
 	set.StringVar(&f.from, "from", "", "do not measure; print the results of a `file` written with --json")
@@ -188,6 +193,9 @@ func (f *flags) options() (lab.Options, error) {
 	}
 	if f.cpu+f.allocs != "" && (len(o.Workloads) != 1 || o.Workloads[0].About().Name == (workload.Slow{}).About().Name) {
 		mistake("--cpuprofile, --memprofile: need exactly one workload other than slow, which has no no-op reconciles")
+	}
+	if o.Observe = f.observe; !slices.Contains(lab.Observers(), f.observe) {
+		mistake("--observe: must be one of %s, got %q", strings.Join(lab.Observers(), ", "), f.observe)
 	}
 	if f.rounds < 1 {
 		mistake("--rounds: must be greater than 0, got %d", f.rounds)

@@ -47,10 +47,13 @@ func TestMistakes(t *testing.T) {
 		"latency":                   {[]string{"--latency", "-1ms"}, []string{"--latency: must not be negative, got -1ms"}},
 		"unknown flag":              {[]string{"--size", "5"}, []string{"unknown flag: --size"}},
 		"argument":                  {[]string{"converge"}, []string{`"converge"`}},
-		"several mistakes":          {[]string{"--rounds", "0", "--sizes", "0"}, []string{"--rounds: ", "--sizes: "}},
-		"json":                      {[]string{"--json", missing}, []string{"--json: ", missing}},
-		"cpuprofile":                {[]string{"--cpuprofile", missing}, []string{"--cpuprofile: ", missing}},
-		"memprofile":                {[]string{"--memprofile", missing}, []string{"--memprofile: ", missing}},
+		"unknown observer": {
+			[]string{"--observe", "all"}, []string{`--observe: must be one of nothing, metrics, recorder, console, got "all"`},
+		},
+		"several mistakes": {[]string{"--rounds", "0", "--sizes", "0"}, []string{"--rounds: ", "--sizes: "}},
+		"json":             {[]string{"--json", missing}, []string{"--json: ", missing}},
+		"cpuprofile":       {[]string{"--cpuprofile", missing}, []string{"--cpuprofile: ", missing}},
+		"memprofile":       {[]string{"--memprofile", missing}, []string{"--memprofile: ", missing}},
 		"profile of two": {
 			[]string{"--cpuprofile", "a", "--workload", "converge,childset"},
 			[]string{"--cpuprofile, --memprofile: need exactly one workload"},
@@ -84,7 +87,7 @@ func TestHelp(t *testing.T) {
 		t.Errorf("exit code %d, error output %q", code, stderr)
 	}
 	for _, flag := range []string{
-		"--workload", "--sizes", "--rounds", "--json", "--svg", "--quiet", "--cpuprofile", "--memprofile",
+		"--workload", "--sizes", "--rounds", "--observe", "--json", "--svg", "--quiet", "--cpuprofile", "--memprofile",
 	} {
 		if !strings.Contains(stdout, flag+" ") {
 			t.Errorf("the help does not mention %s", flag)

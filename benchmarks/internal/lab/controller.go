@@ -100,7 +100,7 @@ type running struct {
 // in the cache of the controller.
 func (t *Trial) start(
 	ctx context.Context, setUp SetUp, parents int, converged func(*api.Widget) bool,
-) (<-chan time.Time, error) {
+) (done <-chan time.Time, err error) {
 	wiring := &Wiring{
 		workers: t.options.Workers, log: logr.Discard(), resync: make(chan event.GenericEvent),
 		lastEvent: make(chan time.Time, 1),
@@ -123,15 +123,23 @@ func (t *Trial) start(
 	if err != nil {
 		return nil, err
 	}
+	managed, cancel := context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			cancel()
+		}
+	}()
+	if err := t.observe(managed, mgr); err != nil {
+		return nil, err
+	}
 	reconciler, err := setUp(ctx, mgr, wiring)
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller: %w", err)
 	}
-	done, err := watchConvergence(ctx, mgr, parents, converged)
+	done, err = watchConvergence(ctx, mgr, parents, converged)
 	if err != nil {
 		return nil, err
 	}
-	managed, cancel := context.WithCancel(ctx)
 	ended, end := context.WithCancelCause(context.Background())
 	t.controller = &running{Wiring: wiring, reconciler: reconciler, cancel: cancel, ended: ended}
 	go func() { end(mgr.Start(managed)) }()

@@ -34,6 +34,8 @@ type Options struct {
 	Visits int
 	// Logging gives the controllers a logger, as in production. The logs are discarded.
 	Logging bool
+	// Observe is what observes the controllers that are built with trueup: one of [Observers].
+	Observe string
 	// Sandbox selects the control plane of each measurement. On an existing cluster, all objects are removed after
 	// each.
 	Sandbox sandbox.Options
@@ -52,6 +54,7 @@ func Defaults() Options {
 		Timeout:    10 * time.Minute,
 		Quiet:      time.Second,
 		Visits:     20_000,
+		Observe:    ObserveMetrics,
 		// Other activity on a control plane would be noise.
 		Sandbox:  sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
 		Profile:  Profile{duration: 10 * time.Second},
