@@ -161,6 +161,12 @@ func TestCause_mergedChanges(t *testing.T) {
 	if diff := cmp.Diff([]string{"data"}, causes[0].Parts()); diff != "" {
 		t.Errorf("unexpected parts (-want +got):\n%s", diff)
 	}
+	if got := causes[0].ResourceVersion(); got != "3" {
+		t.Errorf("resource version %q, want that of the last update", got)
+	}
+	if got := (&Cause{Type: CauseRequeue}).ResourceVersion(); got != "" {
+		t.Errorf("resource version of a requeue: %q", got)
+	}
 }
 
 func TestChanges_masked(t *testing.T) {

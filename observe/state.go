@@ -32,6 +32,15 @@ func (c *Cause) SpecChanged() bool {
 	return false
 }
 
+// ResourceVersion returns the resource version of the object after the event, or "" if it is unknown. It is that of the
+// last update, if several are merged.
+func (c *Cause) ResourceVersion() string {
+	if c.after == nil {
+		return ""
+	}
+	return c.after.GetResourceVersion()
+}
+
 // State returns the state of the object after the event. It reports false if the object is unknown or deleted. Each
 // call computes it.
 func (c *Cause) State() (State, bool) {
