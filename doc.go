@@ -21,6 +21,7 @@
 //   - [trueup.dev/observe]: what controllers do: causes, steps, calls and results
 //   - [trueup.dev/observe/logs]: one log line for each reconcile that did something
 //   - [trueup.dev/observe/metrics]: the same as metrics for Prometheus
+//   - [trueup.dev/observe/otel]: the same as traces of OpenTelemetry, in a module of its own
 //   - [trueup.dev/observe/recorder]: the last reconciles of each object
 //   - [trueup.dev/console]: web pages that show why objects were reconciled, and what failed
 //

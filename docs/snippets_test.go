@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the guides. Their Go snippets are in the files beside them, between comments
+// Package docs holds the guides. Their Go snippets are in the files beside them, or in those of another module, between
+// comments
 //
 //	// region name
 //	// endregion
@@ -112,7 +113,7 @@ func withBlocks(
 func readRegions(t *testing.T) map[string]string {
 	t.Helper()
 	regions := map[string]string{}
-	for _, file := range glob(t, "*_test.go", "internal/*/*/*.go") {
+	for _, file := range glob(t, "*_test.go", "internal/*/*/*.go", "../observe/otel/example_test.go") {
 		name, lines := "", []string{}
 		for l := range strings.Lines(readFile(t, file)) {
 			trimmed := strings.TrimSpace(l)

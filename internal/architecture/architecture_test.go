@@ -93,8 +93,14 @@ type goPackage struct {
 
 func goList(t *testing.T, args ...string) []goPackage {
 	t.Helper()
+	return goListIn(t, "../..", args...)
+}
+
+// goListIn lists packages of the module in a directory.
+func goListIn(t *testing.T, directory string, args ...string) []goPackage {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports,Module"}, args...)...)
-	cmd.Dir = "../.."
+	cmd.Dir = directory
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -16,6 +16,9 @@ import (
 // the guides with the packages that users import.
 func TestPackagesAreListed(t *testing.T) {
 	public := slices.DeleteFunc(libraryPackages(t), func(path string) bool { return strings.Contains(path, "/internal/") })
+	for _, directory := range libraryModules {
+		public = append(public, module+"/"+directory)
+	}
 	slices.Sort(public)
 	for path, pattern := range map[string]string{
 		"doc.go":         `\[(trueup\.dev/[a-z/]+)\]:`,
