@@ -78,7 +78,7 @@ instead, in the namespace ` + lab.Namespace + `, which is emptied.`,
 	)
 	set.StringVar(
 		&f.observe, "observe", defaults.Observe,
-		"what observes the controllers of trueup: "+strings.Join(lab.Observers(), ", ")+" (which somebody reads)",
+		"what observes the controllers of trueup: "+strings.Join(lab.Observers(), ", ")+" (with a reader)",
 	)
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "do not print progress")
 	set.StringVar(&f.from, "from", "", "do not measure; print the results of a `file` written with --json")
