@@ -101,6 +101,6 @@ func (c *children[T, CT]) warnUnidentified(ctx context.Context, parent T, uniden
 	logr.FromContextOrDiscard(ctx).Info(
 		"leaving objects alone that are not identified as a child, define OurChild", "objects", names,
 	)
-	RetrieveOriginalConfigOrDie(ctx).Recorder.Eventf(parent, corev1.EventTypeWarning, "UnidentifiedChildren",
+	RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(parent, corev1.EventTypeWarning, "UnidentifiedChildren",
 		"Left %s %s alone: not identified as a child, define OurChild in %s", typeName(c.childType), listed, c.reconciler)
 }

@@ -41,7 +41,8 @@ type Config struct {
 	APIReader client.Reader
 	// Discovery discovers the APIs that the API server serves.
 	Discovery discovery.DiscoveryInterface
-	// Recorder records events about the reconciled resource. The reconcilers of this package use it.
+	// Recorder records events about the reconciled resource. The reconcilers of this package use it. Defaults to none: no
+	// events are recorded.
 	Recorder record.EventRecorder
 	// EventRecorder records events of the newer events.k8s.io API, with a related object and an action.
 	events.EventRecorder
@@ -107,6 +108,16 @@ func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Conf
 	hub := observe.Of(mgr)
 	hub.AddDefault(metrics.Default())
 	return Config{syncPeriod: syncPeriod, hub: hub}.WithCluster(mgr).WithTracker()
+}
+
+// noEvents is a recorder that drops all events.
+var noEvents record.EventRecorder = &record.FakeRecorder{}
+
+func (c Config) recorder() record.EventRecorder {
+	if c.Recorder == nil {
+		return noEvents
+	}
+	return c.Recorder
 }
 
 // IsEmpty reports whether c is the zero Config.

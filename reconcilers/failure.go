@@ -33,8 +33,8 @@ func (r *request) report(ctx context.Context, config Config, err error) error {
 	}
 	failures := r.trace.Failures(err)
 	observe.ReportFailures(ctx, failures)
-	if text := eventText(failures, err); text != "" && r.resource != nil && config.Recorder != nil {
-		config.Recorder.Eventf(r.resource, corev1.EventTypeWarning, "ReconcileFailed", "%s", text)
+	if text := eventText(failures, err); text != "" && r.resource != nil {
+		config.recorder().Eventf(r.resource, corev1.EventTypeWarning, "ReconcileFailed", "%s", text)
 	}
 	return &locatedError{text: locate(failures, err), err: err}
 }

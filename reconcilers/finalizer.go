@@ -187,13 +187,13 @@ func patchFinalizers(
 		}
 		if !isSilent(ctx, err) {
 			logr.FromContextOrDiscard(ctx).Error(err, "unable to patch finalizers", "finalizer", finalizer)
-			config.Recorder.Eventf(current, corev1.EventTypeWarning, "FinalizerPatchFailed",
+			config.recorder().Eventf(current, corev1.EventTypeWarning, "FinalizerPatchFailed",
 				"Failed to patch finalizer %q: %s", finalizer, err)
 			step.Recorded(ctx, err)
 		}
 		return err
 	}
-	config.Recorder.Eventf(current, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
+	config.recorder().Eventf(current, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
 
 	// Copy only the result of the patch. Reconcilers may have changed other fields in memory.
 	resource.SetFinalizers(desired.GetFinalizers())

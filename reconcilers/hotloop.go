@@ -112,8 +112,8 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 func (r *request) announceLoop(root root, reason, text string) {
 	text = truncate(text)
 	r.requests.looping.set(root.config, r.scope.request, reason, text)
-	if r.resource != nil && root.config.Recorder != nil {
-		root.config.Recorder.Event(r.resource, corev1.EventTypeWarning, reason, text)
+	if r.resource != nil {
+		root.config.recorder().Event(r.resource, corev1.EventTypeWarning, reason, text)
 	}
 }
 

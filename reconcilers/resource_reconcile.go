@@ -181,7 +181,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	case err == nil:
 		r.admitted.learn(r.status, requested, resource)
 		if announce {
-			r.Config.Recorder.Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
+			r.Config.recorder().Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
 		}
 		return result, reconcileErr
 	case apierrs.IsConflict(err) && !write.patch:
@@ -199,7 +199,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	}
 	logUnlessQuiet(ctx, err, write.unable)
 	if !isShutdown(ctx) {
-		r.Config.Recorder.Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
+		r.Config.recorder().Eventf(resource, corev1.EventTypeWarning, write.failed, write.failure, err)
 		step.Recorded(ctx, err)
 	}
 	return Result{}, reconcileErr

@@ -312,13 +312,13 @@ func (r *UpdatingObjectManager[T]) writer(ctx context.Context, resource client.O
 }
 
 func (w writer) succeeded(reason string, obj client.Object) {
-	w.original.Recorder.Eventf(w.resource, corev1.EventTypeNormal, reason, reason+" %s %q", typeName(obj), obj.GetName())
+	w.original.recorder().Eventf(w.resource, corev1.EventTypeNormal, reason, reason+" %s %q", typeName(obj), obj.GetName())
 }
 
 func (w writer) failed(err error, message, reason, verb string, obj client.Object) error {
 	if !isSilent(w.ctx, err) {
 		w.log.Error(err, message, "resource", identify(obj))
-		w.original.Recorder.Eventf(w.resource, corev1.EventTypeWarning, reason,
+		w.original.recorder().Eventf(w.resource, corev1.EventTypeWarning, reason,
 			"Failed to "+verb+" %s %q: %v", typeName(obj), obj.GetName(), err)
 		step.About(w.ctx, err, identify(obj))
 		step.Recorded(w.ctx, err)
