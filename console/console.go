@@ -45,7 +45,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	if options.Recorder == nil {
 		options.Recorder = recorder.New(recorder.Options{})
 	}
-	handler := onlyPermitted(http.StripPrefix(options.Path, Handler(options.Recorder)))
+	handler := onlyPermitted(http.StripPrefix(options.Path, Handler(options.Recorder, observe.Of(mgr))))
 	if err := serve(mgr, options, handler); err != nil {
 		return fmt.Errorf("console: %w", err)
 	}

@@ -38,5 +38,5 @@ func ExampleHandler() {
 	observe.Of(mgr).Add(r)
 
 	mux := http.NewServeMux() // of a server that checks permissions
-	mux.Handle("/debug/console/", http.StripPrefix("/debug/console", console.Handler(r)))
+	mux.Handle("/debug/console/", http.StripPrefix("/debug/console", console.Handler(r, observe.Of(mgr))))
 }

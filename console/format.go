@@ -26,7 +26,8 @@ var functions = template.FuncMap{
 	"causes":     causes,
 	"percent":    percent,
 	"share":      share,
-	"indent":     func(path []string) int { return min(len(path)-1, 8) },
+	"indent":     func(depth int) int { return min(depth, 8) },
+	"position":   func(role string) bool { return role != "" && role != "Reconciler" },
 	"dict":       dict,
 	"sum":        func(a, b int) int { return a + b },
 	"stepHealth": stepHealth,
@@ -158,7 +159,7 @@ func states(changes []observe.Change) []string {
 }
 
 // stepHealth returns the class of the color of a step by its recent outcomes.
-func stepHealth(s recorder.StepStats) string {
+func stepHealth(s *recorder.StepStats) string {
 	switch {
 	case s.RecentFailures == 0:
 		return "good"

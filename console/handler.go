@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"trueup.dev/graph"
+	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )
 
@@ -30,8 +32,11 @@ const pageSize = 100
 // Handler returns a handler that serves the console at "/". It checks no permissions. Links are relative, so it can be
 // served below any path with [http.StripPrefix]; then requests without the slash after that path must be redirected, as
 // [http.ServeMux] does. It is safe for concurrent use.
-func Handler(r *recorder.Recorder) http.Handler {
-	h := &handler{recorder: r, streams: make(chan struct{}, maxStreams)}
+//
+// Hubs are those of the managers whose controllers the recorder observes. They are needed for the trees of reconcilers:
+// without them, only executed steps are shown.
+func Handler(r *recorder.Recorder, hubs ...*observe.Hub) http.Handler {
+	h := &handler{recorder: r, hubs: hubs, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page(h.objects))
 	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}", h.page(h.object))
@@ -44,6 +49,8 @@ func Handler(r *recorder.Recorder) http.Handler {
 
 type handler struct {
 	recorder *recorder.Recorder
+	hubs     []*observe.Hub
+	queues   queues
 	streams  chan struct{} // a token for each stream
 }
 
@@ -260,11 +267,39 @@ func (h *handler) controllers(*http.Request) (page, bool) {
 	return page{Template: "controllers", Title: "Controllers", Data: data}, true
 }
 
+// Controller is the JSON of the page of a controller.
+type Controller struct {
+	recorder.Controller
+	// Reconcilers is the tree of the reconcilers, or the executed steps if the reconcilers are unknown.
+	Reconcilers []*Reconciler `json:"reconcilers"`
+	// Wired reports whether Reconcilers is the tree of the reconcilers.
+	Wired bool `json:"wired"`
+	// Queue is nil if it is unknown.
+	Queue *Queue `json:"queue,omitempty"`
+}
+
 func (h *handler) controller(r *http.Request) (page, bool) {
 	for _, c := range h.recorder.Controllers() {
 		if c.Name == r.PathValue("name") {
-			return page{Template: "controller", Title: "Controller " + c.Name, Data: c}, true
+			data := Controller{Controller: c, Queue: h.queues.of(c.Name)}
+			root := h.root(c.Name)
+			data.Reconcilers, data.Wired = wiring(root, c.Steps), root != nil
+			return page{Template: "controller", Title: "Controller " + c.Name, Data: data}, true
 		}
 	}
 	return page{}, false
+}
+
+// root returns the description of the reconcilers of a controller. It is nil if they are unknown.
+func (h *handler) root(controller string) *graph.Node {
+	for _, hub := range h.hubs {
+		reconciler := hub.Reconciler(controller)
+		if reconciler == nil {
+			continue
+		}
+		if root := graph.Of(reconciler).Controllers[0]; root.Path != "" { // it describes itself
+			return root
+		}
+	}
+	return nil
 }

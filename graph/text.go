@@ -38,7 +38,7 @@ func (n *Node) String() string {
 	if n.Role != "" && n.Role != "Reconciler" {
 		title = n.Role + ": " + title
 	}
-	return strings.Join(append([]string{title}, n.facts()...), " · ")
+	return strings.Join(append([]string{title}, n.Facts()...), " · ")
 }
 
 // Title returns the name and the Go type of the reconciler.
@@ -52,8 +52,8 @@ func (n *Node) Title() string {
 	return n.Name + " (" + n.Type + ")"
 }
 
-// facts returns what the reconciler reads and writes, without that of nested reconcilers.
-func (n *Node) facts() []string {
+// Facts returns what the reconciler reads and writes, without that of nested reconcilers: texts such as "owns Service".
+func (n *Node) Facts() []string {
 	var facts []string
 	if n.Webhook != "" {
 		facts = append(facts, "webhook "+n.Webhook)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"reflect"
 	"time"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,7 @@ func Controller(bldr *builder.Builder) *builder.Builder {
 		if err != nil {
 			return nil, err
 		}
+		o.hub.controllers.Store(name, weak.Make(o))
 		return &observedController{Controller: created, observer: o}, nil
 	}
 	return bldr

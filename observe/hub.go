@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Hub passes the events of a manager's controllers to listeners. The zero value is ready to use, as is a nil Hub, which
@@ -24,6 +25,8 @@ type Hub struct {
 	removed []Listener
 	// watched holds what the controllers watch, as watchedType.
 	watched sync.Map
+	// controllers maps names to weak pointers to controllerObserver: the hub must not keep the manager in memory.
+	controllers sync.Map
 }
 
 // hubs maps the identities of managers to their hubs.
@@ -139,6 +142,19 @@ func (h *Hub) change(change func([]Listener) []Listener) {
 		return
 	}
 	h.listeners.Store(&tee{all})
+}
+
+// Reconciler returns the reconciler of an observed controller, or nil.
+func (h *Hub) Reconciler(controller string) reconcile.Reconciler {
+	if h == nil {
+		return nil
+	}
+	if pointer, ok := h.controllers.Load(controller); ok {
+		if o := pointer.(weak.Pointer[controllerObserver]).Value(); o != nil {
+			return o.reconciler
+		}
+	}
+	return nil
 }
 
 // Enabled reports whether the hub has listeners.

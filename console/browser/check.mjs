@@ -117,6 +117,20 @@ await check("the cause of each fault is at most two clicks away", async (page, f
   }
 });
 
+await check("the tree of a controller shows which reconciler fails, and its queue", async (page, fail) => {
+  await page.goto(base + pages.controller);
+  const row = page.getByRole("row").filter({ has: page.locator(".name", { hasText: /^PodsService$/ }) });
+  const text = await row.innerText();
+  for (const want of ["owns Service", /\d+ of \d+/, "Database default/orders", "exceeded quota"]) {
+    if (!text.match(want)) fail(`${want} is not in ${text}`);
+  }
+  if (!(await row.locator(".dot").getAttribute("class")).match(/bad|warn/)) fail("the reconciler that fails is not colored");
+  const facts = await page.locator("main").innerText();
+  for (const want of [/Busy workers\s+\d of 4/, /Time in the queue, mean\s+[\d.]+ m?s/, /Longest time behind/]) {
+    if (!facts.match(want)) fail(`${want} is not in ${facts}`);
+  }
+});
+
 await check("the keyboard reaches everything, in order", async (page, fail) => {
   for (const name of ["objects", "controller", "failing", "looping"]) {
     await page.goto(base + pages[name]);

@@ -22,6 +22,8 @@ type Controller struct {
 	Writes   int64 `json:"writes"`
 	// StaleWaits is the number of requests that waited for the caches.
 	StaleWaits int64 `json:"staleWaits"`
+	// LongestWait is the longest time that an object waited for the caches, until its next reconcile.
+	LongestWait time.Duration `json:"longestWaitNs"`
 	// Duration is that of all reconciles together.
 	Duration time.Duration `json:"durationNs"`
 	// Causes is the number of causes by type.
@@ -36,6 +38,9 @@ type Controller struct {
 	Trouble int `json:"trouble"`
 	// Running is the number of reconciles that run now.
 	Running int `json:"running"`
+	// Waiting is the number of objects that wait for the caches now, and WaitingSince the start of the longest wait.
+	Waiting      int       `json:"waiting"`
+	WaitingSince time.Time `json:"waitingSince,omitzero"`
 }
 
 // Mean returns the mean duration of a reconcile.
@@ -49,7 +54,7 @@ func (c Controller) Mean() time.Duration {
 // StepStats are the outcomes and the cost of a step.
 type StepStats struct {
 	Path []string `json:"path"`
-	// Runs, Failures and Halts count executions. Failures include panics.
+	// Runs, Failures and Halts count executions. Failures include panics, and writes that were refused, see [Failed].
 	Runs     int64 `json:"runs"`
 	Failures int64 `json:"failures"`
 	Halts    int64 `json:"halts"`
@@ -136,7 +141,20 @@ func (c *controller) add(rec *recording, outcome Outcome) {
 			c.OmittedSteps++
 			continue
 		}
-		n.add(s, rec)
+		n.add(s)
+		switch {
+		case s.outcome == observe.Failed, s.outcome == observe.Panicked:
+			n.fail(s.err, rec)
+		case rec.refused != nil && rec.refusedAt == i:
+			n.fail(rec.refused.Error, rec)
+		}
+	}
+}
+
+// waited measures how long an object has waited for the caches, if it has.
+func (c *controller) waited(o *Object, rec *recording) {
+	if o.StaleWaits > 0 {
+		c.LongestWait = max(c.LongestWait, rec.started.Sub(o.WaitingSince))
 	}
 }
 
@@ -159,20 +177,22 @@ func (c *controller) nodeBelow(parent *node, name string) *node {
 	return n
 }
 
-func (n *node) add(s *step, rec *recording) {
+func (n *node) add(s *step) {
 	n.stats.Runs++
 	n.stats.Duration += s.duration
 	n.stats.Max = max(n.stats.Max, s.duration)
 	n.failures <<= 1
-	switch s.outcome {
-	case observe.Halted:
+	if s.outcome == observe.Halted {
 		n.stats.Halts++
-	case observe.Failed, observe.Panicked:
-		n.stats.Failures++
-		n.failures |= 1
-		n.stats.LastFailed, n.stats.LastObject = rec.started, rec.object
-		n.stats.LastError = s.err
 	}
+}
+
+// fail marks the execution that was added last as a failure.
+func (n *node) fail(err string, rec *recording) {
+	n.stats.Failures++
+	n.failures |= 1
+	n.stats.LastFailed, n.stats.LastObject = rec.started, rec.object
+	n.stats.LastError = err
 }
 
 // snapshot returns a copy.
@@ -206,7 +226,8 @@ func (r *Recorder) Controllers() []Controller {
 	running := r.running()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	objects, trouble, runs := map[string]int{}, map[string]int{}, map[string]int{}
+	objects, trouble, runs, waits := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	since := map[string]time.Time{}
 	for key, run := range running {
 		runs[key.controller]++
 		if _, ok := r.objects[key]; ok {
@@ -220,6 +241,12 @@ func (r *Recorder) Controllers() []Controller {
 	}
 	for key, o := range r.objects {
 		objects[key.controller]++
+		if at := o.summary.WaitingSince; !at.IsZero() {
+			waits[key.controller]++
+			if first := since[key.controller]; first.IsZero() || at.Before(first) {
+				since[key.controller] = at
+			}
+		}
 		summary := o.summary
 		summary.RunningSince = running[key].started
 		if summary.stateOf(now).IsTrouble() {
@@ -230,6 +257,7 @@ func (r *Recorder) Controllers() []Controller {
 	for name, c := range r.controllers {
 		snapshot := c.snapshot()
 		snapshot.Objects, snapshot.Trouble, snapshot.Running = objects[name], trouble[name], runs[name]
+		snapshot.Waiting, snapshot.WaitingSince = waits[name], since[name]
 		all = append(all, snapshot)
 	}
 	slices.SortFunc(all, func(a, b Controller) int { return strings.Compare(a.Name, b.Name) })

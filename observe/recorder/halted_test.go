@@ -3,9 +3,12 @@
 package recorder_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +33,45 @@ func TestWhichStepDoesItWaitIn(t *testing.T) {
 	p.noOp("a")
 	if h := history(t, r, "a"); h.State != recorder.StateSucceeded || h.Step != "" {
 		t.Errorf("after a run to the end: state %s in step %q", h.State, h.Step)
+	}
+}
+
+func TestWhichStepIsRefused(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	refuse := func(err error) {
+		p.start("a")
+		p.enter(parent)
+		p.enter(child)
+		p.call(child, observe.Call{Verb: observe.VerbCreate, Kind: configMap, Err: err})
+		p.leave(child, nil) // the reconciler puts the error into a condition
+		p.leave(parent, nil)
+		p.finish(reconcile.Result{}, nil)
+	}
+	refuse(nil)
+	refuse(errors.New("quota"))
+	failures := map[string]string{}
+	for _, s := range r.Controllers()[0].Steps {
+		failures[s.Name()] = fmt.Sprintf("%d of %d %s", s.RecentFailures, s.Recent, s.LastError)
+	}
+	want := map[string]string{"Database": "0 of 2 ", "Children": "0 of 2 ", "ConfigMap": "1 of 2 quota"}
+	if diff := cmp.Diff(want, failures); diff != "" {
+		t.Errorf("recent failures (-want +got):\n%s", diff)
+	}
+}
+
+func TestHowFarAreTheCachesBehind(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	p.wait("a")
+	first := p.run.Started
+	p.wait("a")
+	if c := r.Controllers()[0]; c.Waiting != 1 || !c.WaitingSince.Equal(first) || c.LongestWait != 0 {
+		t.Errorf("while it waits: %d since %v, longest %v", c.Waiting, c.WaitingSince, c.LongestWait)
+	}
+	p.noOp("a")
+	if c := r.Controllers()[0]; c.Waiting != 0 || !c.WaitingSince.IsZero() || c.LongestWait != 2*time.Second {
+		t.Errorf("afterwards: %d since %v, longest %v", c.Waiting, c.WaitingSince, c.LongestWait)
 	}
 }
 

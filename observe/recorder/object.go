@@ -39,6 +39,8 @@ type Object struct {
 	RunningSince time.Time `json:"runningSince,omitzero"`
 	// StaleWaits is the number of times that a request waited for the caches since the last finished reconcile.
 	StaleWaits int `json:"staleWaits,omitempty"`
+	// WaitingSince is the start of the first of these.
+	WaitingSince time.Time `json:"waitingSince,omitzero"`
 }
 
 // State is the state of an object.
@@ -116,7 +118,7 @@ func (o *Object) update(rec *recording, outcome Outcome) {
 	o.Runs++
 	o.Writes += int64(rec.writes)
 	o.Last, o.LastDuration, o.LastOutcome, o.LastWrites = rec.started, rec.duration, outcome, rec.writes
-	o.Next, o.StaleWaits = rec.next, 0
+	o.Next, o.StaleWaits, o.WaitingSince = rec.next, 0, time.Time{}
 	o.Causes = o.Causes[:0]
 	for i := range rec.causes {
 		o.Causes = append(o.Causes, rec.causes[i].Type)

@@ -39,8 +39,9 @@ type recording struct {
 	next          *Next
 	// waited reports whether the run did nothing but wait for the caches.
 	waited bool
-	// refused is a write that failed, or nil.
-	refused *Failure
+	// refused is a write that failed, or nil, and refusedAt is its step, or -1.
+	refused   *Failure
+	refusedAt int
 }
 
 type step struct {
@@ -144,7 +145,7 @@ func (r *recording) call(e *observe.Call, mask observe.Mask) {
 	if e.IsWrite() && e.Err == nil && !e.NoOp && !e.DryRun {
 		r.writes++
 	}
-	r.noteRefused(e)
+	r.noteRefused(e, at)
 	if len(r.calls) == maxItems {
 		r.omitted++
 		return
@@ -163,7 +164,7 @@ func (r *recording) call(e *observe.Call, mask observe.Mask) {
 
 // noteRefused records a refused write. Reconcilers often put the error into a condition and return none. It does not
 // count if a later write to the object succeeds.
-func (r *recording) noteRefused(e *observe.Call) {
+func (r *recording) noteRefused(e *observe.Call, at int) {
 	object := refOf(e.Kind, e.Object)
 	switch {
 	case !e.IsWrite():
@@ -172,6 +173,7 @@ func (r *recording) noteRefused(e *observe.Call) {
 			r.refused = nil
 		}
 	case e.Refused():
+		r.refusedAt = at
 		r.refused = &Failure{Step: strings.Join(e.Path, "."), Object: object.String(), Error: textOf(e.Err)}
 	}
 }

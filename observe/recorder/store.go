@@ -93,6 +93,7 @@ func (r *Recorder) keep(rec *recording, run Run) {
 	o.takeWaiting(rec)
 	run.Causes = slices.Clone(rec.causes)
 	first := o.summary.FailedInRow == 0
+	r.controllerOf(rec).waited(&o.summary, rec)
 	o.summary.update(rec, run.Outcome)
 	if run.Outcome.IsFailure() {
 		o.summary.fail(&run)
@@ -123,6 +124,7 @@ func (r *Recorder) keepNoOp(rec *recording) (before *recording) {
 	defer r.mu.Unlock()
 	o := r.touch(rec.controller, rec.object)
 	o.takeWaiting(rec)
+	r.controllerOf(rec).waited(&o.summary, rec)
 	o.summary.update(rec, NoOp)
 	o.noOps++
 	r.controllerOf(rec).add(rec, NoOp)
@@ -228,6 +230,9 @@ func (r *Recorder) staleWait(rec *recording) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.touch(rec.controller, rec.object)
+	if o.summary.StaleWaits == 0 {
+		o.summary.WaitingSince = rec.started
+	}
 	o.summary.StaleWaits++
 	o.summary.Next = rec.next
 	o.waiting = append(o.waiting, rec.causes...)
