@@ -4,13 +4,25 @@ package observe_test
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/offline"
 	"trueup.dev/observe"
 )
 
@@ -38,6 +50,67 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestReconcilerOfAController tests that the hub knows the reconciler of a controller, and does not keep it in memory.
+func TestReconcilerOfAController(t *testing.T) {
+	collected := make(chan bool)
+	func() {
+		mgr := offlineManager(t)
+		reconciler := &managedReconciler{mgr}
+		bldr := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Named("known").
+			WithOptions(controller.Options{SkipNameValidation: new(true)})
+		if err := observe.Controller(bldr).Complete(reconciler); err != nil {
+			t.Fatal(err)
+		}
+		if got := observe.Of(mgr).Reconciler("known"); got != reconcile.Reconciler(reconciler) {
+			t.Errorf("got reconciler %v", got)
+		}
+		if got := observe.Of(mgr).Reconciler("unknown"); got != nil {
+			t.Errorf("got reconciler %v of an unknown controller", got)
+		}
+		if got := (*observe.Hub)(nil).Reconciler("known"); got != nil {
+			t.Errorf("got reconciler %v without a hub", got)
+		}
+		runtime.AddCleanup(reconciler, func(done chan bool) { close(done) }, collected)
+	}()
+	await(t, collected)
+}
+
+// managedReconciler refers to its manager, as most reconcilers do.
+type managedReconciler struct{ manager.Manager }
+
+func (*managedReconciler) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, nil
+}
+
+// offlineManager returns a manager that needs no API.
+func offlineManager(t *testing.T) manager.Manager {
+	t.Helper()
+	mgr, err := ctrl.NewManager((&offline.Cluster{}).GetConfig(), ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return offline.NewMapper(clientgoscheme.Scheme), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
+// await collects garbage until what a cleanup belongs to is collected.
+func await(t *testing.T, collected chan bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		runtime.GC()
+		select {
+		case <-collected:
+			return
+		default:
+		}
+	}
+	t.Fatal("it was not collected")
+}
+
 // TestOf_keepsNoManager tests that a hub does not keep its manager in memory.
 func TestOf_keepsNoManager(t *testing.T) {
 	collected := make(chan bool)
@@ -46,16 +119,7 @@ func TestOf_keepsNoManager(t *testing.T) {
 		observe.Of(mgr).Add(observe.Nop)
 		runtime.AddCleanup(mgr, func(done chan bool) { close(done) }, collected)
 	}()
-	for {
-		runtime.GC()
-		select {
-		case <-collected:
-			return
-		case <-t.Context().Done():
-			t.Fatal("the manager was not collected")
-		default:
-		}
-	}
+	await(t, collected)
 }
 
 func TestHub_Add(t *testing.T) {
