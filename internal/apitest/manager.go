@@ -3,6 +3,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -23,7 +24,7 @@ func (e *Env) Manager(
 ) (stop func()) {
 	e.Helper()
 	options.Scheme = e.Scheme()
-	options.Metrics.BindAddress = "0"
+	options.Metrics.BindAddress = cmp.Or(options.Metrics.BindAddress, "0")
 	options.Controller.SkipNameValidation = new(true) // several tests use the same controller name
 	if options.Cache.DefaultNamespaces == nil {
 		options.Cache.DefaultNamespaces = map[string]cache.Config{e.Namespace: {}}
