@@ -69,9 +69,10 @@ else
 endif
 
 .PHONY: update
-update: ## Write the golden files, and the Go, the output and the figures that guides show.
+update: ## Write the golden files, and the Go, the output, the figures and the screenshots that guides show.
 	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./testing/internal/literal ./docs -update
 	$(GO) test -run '^TestReadme' ./examples/database/internal/controller -update
+	$(GO) test -run '^TestInBrowser$$' ./console -update
 	cd benchmarks && $(GO) test ./internal/report -update
 	cd research && $(GO) test -run '^TestFigures$$' ./corpus -update
 

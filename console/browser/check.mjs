@@ -244,7 +244,7 @@ await check("pages do not contain the values of Secrets", async (page, fail) => 
 
 if (screenshots) {
   await check("screenshots", async (page) => {
-    for (const [name, height] of [["objects", 560], ["failing", 640], ["controller", 640]]) {
+    for (const [name, height] of [["objects", 620], ["failing", 700], ["controller", 980]]) {
       await page.setViewportSize({ width: 960, height });
       await page.goto(base + pages[name]);
       await isLive(page);
