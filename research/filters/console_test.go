@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { apitest.Main(m) }
 
 // TestWhoMayReadTheConsole requests the console from a manager whose metrics server checks tokens and permissions with
-// the API server: as nobody, as a user without the permission, and as a user with the role of the package's
+// the API server: without a token, as a user without the permission, and as a user with the role of the package's
 // documentation.
 func TestWhoMayReadTheConsole(t *testing.T) {
 	e := apitest.New(t, clientgoscheme.Scheme, sandbox.TestOptions{})
