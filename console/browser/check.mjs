@@ -9,7 +9,7 @@ import { contrastErrors, focusables, structureErrors } from "./page.mjs";
 const [base, control, screenshots] = process.argv.slice(2);
 const pages = {
   objects: "",
-  search: "?q=quota",
+  search: "?q=database",
   controllers: "controllers",
   controller: "controllers/Database",
   failing: "objects/Database/default/orders",
@@ -68,8 +68,9 @@ await check("pages have no errors and keep the content security policy", async (
     const unexpected = errors.splice(0).filter((e) => name !== "missing" || !e.includes("404"));
     unexpected.forEach((e) => fail(`${name}: ${e}`));
   }
+  const reported = page.waitForEvent("console");
   await page.evaluate(() => { document.body.insertAdjacentHTML("beforeend", "<p style='color:red'></p>"); });
-  await page.waitForTimeout(100);
+  await reported;
   if (!errors.some((e) => e.includes("Content Security Policy"))) fail("an inline style is not reported: the check does not work");
 });
 
@@ -132,7 +133,7 @@ await check("the tree of a controller shows which reconciler fails, and its queu
 });
 
 await check("the keyboard reaches everything, in order", async (page, fail) => {
-  for (const name of ["objects", "controller", "failing", "looping"]) {
+  for (const name of ["search", "controller", "failing", "looping"]) {
     await page.goto(base + pages[name]);
     await isLive(page);
     await page.getByRole("button", { name: "Pause" }).click(); // updates replace elements
