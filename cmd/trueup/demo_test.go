@@ -27,6 +27,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	c := start(t, "demo")
 	host := hostIn(c.sees("Kubernetes v"))
+	c.sees("see why it reconciles each Website at http://127.0.0.1:")
 	children := c.children()
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
@@ -243,6 +244,7 @@ func TestDemo_stays(t *testing.T) {
 	if line := c.sees("kubectl edit"); !strings.HasSuffix(line, "kubectl edit website alone -n shops") {
 		t.Errorf("how to edit: %s", line)
 	}
+	_, console, _ := strings.Cut(c.sees("trueup why website alone"), "--url ")
 	c.sees("demo: ok: 1 websites ready, ")
 
 	// The site was deleted at the end, but the controller reconciles a new one.
@@ -257,6 +259,10 @@ func TestDemo_stays(t *testing.T) {
 		err := k.Get(t.Context(), client.ObjectKeyFromObject(site), site)
 		return err == nil && site.Status.URL == "http://later.example.com"
 	})
+	why := start(t, "why", "website", "shops/later", "--url", console)
+	if code := why.ends(); code != 0 || !strings.Contains(why.stdout.String(), "create Deployment shops/later") {
+		t.Errorf("trueup why: exit code %d\n%s", code, why.output())
+	}
 
 	c.signal(syscall.SIGINT)
 	if code := c.ends(); code != 0 {

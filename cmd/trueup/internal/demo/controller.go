@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/cmd/trueup/internal/traffic"
+	"trueup.dev/console"
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
 )
@@ -32,7 +34,8 @@ type running struct {
 	failures *failures
 	ended    context.Context // done when the manager has returned; the cause is its error
 	cancel   context.CancelFunc
-	earlier  int // reconciles in this process before this controller
+	earlier  int    // reconciles in this process before this controller
+	console  string // the URL of its console
 }
 
 // start starts a manager with the controller. It does not stop with a context, because the controller is still needed
@@ -54,6 +57,14 @@ func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, record
 	if err != nil {
 		return nil, err
 	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if err := console.AddToManager(mgr, console.Options{Address: address}); err != nil {
+		return nil, err
+	}
+	r.console = "http://" + address + "/console/"
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(records)}); err != nil {
 		cancel()
@@ -63,6 +74,16 @@ func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, record
 	r.ended, r.cancel = ended, cancel
 	go func() { end(mgr.Start(ctx)) }()
 	return r, nil
+}
+
+// freeAddress returns an address of this machine with a free port.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns immediately
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String(), nil
 }
 
 // handler returns the handler of logs, which discards them if they are not requested.

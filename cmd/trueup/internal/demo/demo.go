@@ -209,6 +209,7 @@ func (d *demo) startController(ctx context.Context, sb *sandbox.Sandbox, publish
 	if d.controller, err = start(sb.RESTConfig(), scheme, namespaces, published, o); err != nil {
 		return err
 	}
+	d.Done("see why it reconciles each Website at %s", d.controller.console)
 	d.Done("the kind Website is served, and its controller is running")
 	return nil
 }

@@ -84,6 +84,7 @@ func (d *demo) invite(kubeconfig string) {
 		"export KUBECONFIG=" + screen.Quote(kubeconfig),
 		"kubectl get websites,deployments,pods,services,configmaps" + everywhere,
 		"kubectl edit website " + d.sites[0].Name + there,
+		"trueup why website " + d.sites[0].Name + " --url " + d.controller.console,
 	} {
 		d.Print("  " + d.Paint(screen.Bold, command))
 	}
