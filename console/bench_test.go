@@ -24,12 +24,15 @@ func BenchmarkPage(b *testing.B) {
 		play(r, fmt.Sprintf("object-%05d", i), err)
 	}
 	handler := console.Handler(r)
-	for _, path := range []string{"/", "/?q=object-04711", "/objects/database/default/object-00100", "/controllers/database"} {
+	for _, path := range []string{
+		"/", "/?q=object-04711", "/objects/database/default/object-00100", "/controllers/database",
+	} {
 		b.Run(path, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				answer := httptest.NewRecorder()
-				handler.ServeHTTP(answer, httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, http.NoBody))
+				request := httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, http.NoBody)
+				handler.ServeHTTP(answer, request)
 				if answer.Code != http.StatusOK {
 					b.Fatalf("status %d", answer.Code)
 				}

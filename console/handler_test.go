@@ -114,7 +114,8 @@ func TestPages(t *testing.T) {
 		{"an unknown object", "/console/objects/database/default/other", 404, []string{"Not found"}, ""},
 		{"controllers", "/console/controllers", 200, []string{`href="./controllers/database"`, "1 in trouble"}, ""},
 		{"which step fails or is slow", "/console/controllers/database", 200, []string{
-			"Steps", "Child", "1 of 2", "Database default/broken", "The queue is not shown", "not measured", "Why it ran", "Object",
+			"Steps", "Child", "1 of 2", "Database default/broken", "The queue is not shown", "not measured", "Why it ran",
+			"Object",
 		}, ""},
 		{"an unknown controller", "/console/controllers/other", 404, []string{"Not found"}, ""},
 		{"an unknown path", "/console/other/path", 404, []string{`href="../"`, "Not found"}, ""},

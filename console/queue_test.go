@@ -36,7 +36,8 @@ func TestHowLongAreRequestsInTheQueue(t *testing.T) {
 	eventually(t, page, "application/json", "", func(_ int, body string) bool {
 		got = console.Controller{}
 		start, end := strings.Index(body, "{"), strings.LastIndex(body, "}")
-		return start > 0 && json.Unmarshal([]byte(body[start:end+1]), &got) == nil && got.Queue != nil && got.Queue.Retries > 0
+		return start > 0 && json.Unmarshal([]byte(body[start:end+1]), &got) == nil &&
+			got.Queue != nil && got.Queue.Retries > 0
 	})
 	if q := got.Queue; q.Workers != 1 || q.Busy > 1 || q.Wait <= 0 || q.WaitMost <= 0 {
 		t.Errorf("queue: %+v", q)

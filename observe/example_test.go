@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"trueup.dev/graph"
 	"trueup.dev/observe"
 )
 
@@ -27,6 +28,14 @@ func ExampleOf() {
 		observe.Of(mgr).Add(causes)
 	}
 	_ = setUp
+}
+
+// The reconciler of a running controller describes itself.
+func ExampleHub_Reconciler() {
+	printTree := func(mgr manager.Manager) {
+		fmt.Print(graph.Of(observe.Of(mgr).Reconciler("database")).Text())
+	}
+	_ = printTree
 }
 
 // restarter is a reconciler that does not use this module.

@@ -78,7 +78,7 @@ func start(cfg *rest.Config, scheme *runtime.Scheme, namespaces []string, record
 
 // freeAddress returns an address of this machine with a free port.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns immediately
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
