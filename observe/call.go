@@ -3,9 +3,13 @@
 package observe
 
 import (
+	"encoding/json"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +43,8 @@ type Call struct {
 	Kind        schema.GroupVersionKind
 	Object      types.NamespacedName
 	Subresource string
+	// GenerateName is the prefix of the name of an object that is created, if the server generates the name.
+	GenerateName string
 	// Before is the resource version that the cache had before a write, or "" if it is unknown. After is the resource
 	// version in the answer.
 	Before, After string
@@ -53,6 +59,8 @@ type Call struct {
 
 	// before is the object in the cache before a write, and after the answer.
 	before, after client.Object
+	// answer is the object, the list or the apply configuration with the answer, or nil.
+	answer any
 }
 
 // IsWrite reports whether the call can change an object.
@@ -63,4 +71,29 @@ func (c *Call) IsWrite() bool { return c.Verb != VerbGet && c.Verb != VerbList }
 func (c *Call) Refused() bool {
 	return c.IsWrite() && !c.DryRun && c.Err != nil &&
 		!apierrors.IsConflict(c.Err) && !apierrors.IsNotFound(c.Err) && !apierrors.IsAlreadyExists(c.Err)
+}
+
+// EachObject calls f for each object in the answer: for the one that was read or written, or for the items of a list.
+// It must only be called while a listener observes the call, and f must not keep or change what it gets. There are none
+// if the call failed, was a dry run or a deletion, or has an answer of another kind, as subresources have.
+func (c *Call) EachObject(f func(client.Object)) {
+	if c.Err != nil || c.DryRun {
+		return
+	}
+	switch answer := c.answer.(type) {
+	case client.Object:
+		f(answer)
+	case client.ObjectList:
+		_ = meta.EachListItem(answer, func(item runtime.Object) error { // f returns no error
+			if obj, ok := item.(client.Object); ok {
+				f(obj)
+			}
+			return nil
+		})
+	case runtime.ApplyConfiguration:
+		obj := &unstructured.Unstructured{}
+		if data, err := json.Marshal(answer); err == nil && json.Unmarshal(data, &obj.Object) == nil {
+			f(obj)
+		}
+	}
 }

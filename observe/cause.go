@@ -74,6 +74,15 @@ type Cause struct {
 	before, after client.Object
 }
 
+// Version returns the resource version of the object of the event. It is empty for causes that are no event of an
+// object.
+func (c *Cause) Version() string {
+	if c.after == nil {
+		return ""
+	}
+	return c.after.GetResourceVersion()
+}
+
 // Change is a changed field.
 type Change struct {
 	// Path consists of JSON field names. List items are identified by their name, conditions by their type, other items

@@ -108,6 +108,9 @@ func (c *calls) write(ctx context.Context, call Call, obj client.Object, dryRun 
 	}
 	call.Object, call.DryRun = client.ObjectKeyFromObject(obj), len(dryRun) > 0
 	call.Before = obj.GetResourceVersion()
+	if call.Verb == VerbCreate && call.Object.Name == "" {
+		call.GenerateName = obj.GetGenerateName()
+	}
 	if call.before = c.stored(ctx, obj); call.before != nil {
 		call.Before = call.before.GetResourceVersion()
 	}
@@ -116,7 +119,7 @@ func (c *calls) write(ctx context.Context, call Call, obj client.Object, dryRun 
 		if call.DryRun || call.Verb == VerbDelete {
 			return
 		}
-		call.After = obj.GetResourceVersion()
+		call.After, call.answer = obj.GetResourceVersion(), obj
 		call.NoOp = call.Before != "" && call.Before == call.After
 		if call.before != nil {
 			call.after = obj.DeepCopyObject().(client.Object)
@@ -153,10 +156,13 @@ func (r *observedReader) Get(
 		return r.reader.Get(ctx, key, obj, opts...)
 	}
 	call := finishedCalls.Get().(*Call)
-	defer finishedCalls.Put(call)
+	defer func() {
+		call.answer = nil
+		finishedCalls.Put(call)
+	}()
 	*call = Call{Verb: VerbGet, Object: key, Cached: r.fromCache}
 	return r.observe(ctx, call, obj, func() error { return r.reader.Get(ctx, key, obj, opts...) }, func(call *Call) {
-		call.After = obj.GetResourceVersion()
+		call.After, call.answer = obj.GetResourceVersion(), obj
 	})
 }
 
@@ -167,7 +173,7 @@ func (r *observedReader) List(ctx context.Context, list client.ObjectList, opts 
 	call := &Call{Verb: VerbList, Cached: r.fromCache}
 	call.Object.Namespace = (&client.ListOptions{}).ApplyOptions(opts).Namespace
 	return r.observe(ctx, call, list, func() error { return r.reader.List(ctx, list, opts...) }, func(call *Call) {
-		call.After, call.Items = list.GetResourceVersion(), meta.LenList(list)
+		call.After, call.Items, call.answer = list.GetResourceVersion(), meta.LenList(list), list
 	})
 }
 

@@ -76,7 +76,7 @@ func (c *calls) apply(
 		DryRun: len(dryRun) > 0, Before: sent.GetResourceVersion(),
 	}
 	return c.observe(ctx, call, sent, do, func(call *Call) {
-		call.After = metadataOf(obj).GetResourceVersion()
+		call.After, call.answer = metadataOf(obj).GetResourceVersion(), obj
 		call.NoOp = call.Before != "" && call.Before == call.After
 	})
 }
