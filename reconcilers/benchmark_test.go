@@ -103,6 +103,7 @@ func BenchmarkObservedRequest(b *testing.B) {
 		"Nop":      {observe.Nop},
 		"Metrics":  {metrics.Default()},
 		"Recorder": {recorder.New(recorder.Options{})},
+		"Objects":  {recorder.New(recorder.Options{Objects: true})},
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)

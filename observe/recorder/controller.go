@@ -100,7 +100,7 @@ type node struct {
 	below    []*node // in the order in which they were first executed
 }
 
-func (r *Recorder) controllerOf(rec *recording) *controller {
+func (r *Recorder) controllerOf(rec *runState) *controller {
 	return r.controllerNamed(rec.controller, rec.object)
 }
 
@@ -115,7 +115,7 @@ func (r *Recorder) controllerNamed(name string, object Ref) *controller {
 }
 
 // add adds a finished run.
-func (c *controller) add(rec *recording, outcome Outcome) {
+func (c *controller) add(rec *runState, outcome Outcome) {
 	c.Runs++
 	c.Writes += int64(rec.writes)
 	c.Duration += rec.duration
@@ -152,7 +152,7 @@ func (c *controller) add(rec *recording, outcome Outcome) {
 }
 
 // waited measures how long an object has waited for the caches, if it has.
-func (c *controller) waited(o *Object, rec *recording) {
+func (c *controller) waited(o *Object, rec *runState) {
 	if o.StaleWaits > 0 {
 		c.LongestWait = max(c.LongestWait, rec.started.Sub(o.WaitingSince))
 	}
@@ -188,7 +188,7 @@ func (n *node) add(s *step) {
 }
 
 // fail marks the execution that was added last as a failure.
-func (n *node) fail(err string, rec *recording) {
+func (n *node) fail(err string, rec *runState) {
 	n.stats.Failures++
 	n.failures |= 1
 	n.stats.LastFailed, n.stats.LastObject = rec.started, rec.object

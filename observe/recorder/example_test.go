@@ -5,6 +5,7 @@ package recorder_test
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"trueup.dev/observe"
@@ -33,4 +34,19 @@ func ExampleRecorder_Objects() {
 	// Output:
 	// Database default/orders Failing Database.Children.ConfigMap quota exceeded
 	// Database default/users Succeeded
+}
+
+func ExampleRecorder_Recording() {
+	r := recorder.New(recorder.Options{Objects: true})
+	p := &play{to: r} // passes events to the recorder, as a manager does
+	p.fail("orders", fmt.Errorf("quota exceeded"))
+
+	found, ok := r.Recording("database", types.NamespacedName{Namespace: "default", Name: "orders"})
+	fmt.Println(ok, found.Object)
+	for _, run := range found.Runs {
+		fmt.Println(run.Outcome, run.Error)
+	}
+	// Output:
+	// true Database default/orders
+	// Failed quota exceeded
 }

@@ -114,7 +114,7 @@ func (o *Object) stateOf(now time.Time) State {
 }
 
 // update adds a finished run. The fields of a failure are set later.
-func (o *Object) update(rec *recording, outcome Outcome) {
+func (o *Object) update(rec *runState, outcome Outcome) {
 	o.Runs++
 	o.Writes += int64(rec.writes)
 	o.Last, o.LastDuration, o.LastOutcome, o.LastWrites = rec.started, rec.duration, outcome, rec.writes
@@ -140,7 +140,7 @@ func (o *Object) update(rec *recording, outcome Outcome) {
 
 // updateLoop sets the loop that the object is in. Reconciles without a change occur within loops too: each write of a
 // loop causes an event. A loop ends with such a reconcile that was delayed because of it.
-func (o *Object) updateLoop(rec *recording, outcome Outcome) {
+func (o *Object) updateLoop(rec *runState, outcome Outcome) {
 	delay := time.Duration(0)
 	for i := range rec.causes {
 		if rec.causes[i].Type == observe.CauseLoopDelay {

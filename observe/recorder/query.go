@@ -140,7 +140,7 @@ func (r *Recorder) Object(controller string, object types.NamespacedName) (Histo
 	running, isRunning := r.running()[key]
 	if isRunning {
 		history.Object = Object{Controller: controller, Object: running.object}
-		if run, ok := running.recording.current(key, r.options.Mask); ok {
+		if run, ok := running.state.current(key, r.options.Mask); ok {
 			history.History = append(history.History, run)
 		}
 	}
@@ -208,16 +208,16 @@ func (r *Recorder) copyRuns(key objectKey, history *History) (kept [][]byte, fou
 }
 
 type runningRun struct {
-	started   time.Time
-	object    Ref
-	recording *recording
+	started time.Time
+	object  Ref
+	state   *runState
 }
 
 // running returns the runs that have not finished.
 func (r *Recorder) running() map[objectKey]runningRun {
 	running := map[objectKey]runningRun{}
 	r.active.Range(func(_, value any) bool {
-		rec := value.(*recording)
+		rec := value.(*runState)
 		rec.mu.Lock()
 		defer rec.mu.Unlock()
 		if rec.run != nil {

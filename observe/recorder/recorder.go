@@ -24,6 +24,9 @@ type Options struct {
 	Bytes int
 	// Mask decides which values are kept. The values of Secrets are never kept. The default keeps all others.
 	Mask observe.Mask
+	// Objects keeps the objects of the answers of calls, masked, so that [Recorder.Recording] has what a test needs to
+	// repeat the reconciles. They use at most half of Bytes. By default, no objects are kept.
+	Objects bool
 }
 
 const defaultBytes = 16 << 20
@@ -32,8 +35,8 @@ const defaultBytes = 16 << 20
 type Recorder struct {
 	options Options
 
-	active sync.Map  // *observe.Run to *recording
-	unused sync.Pool // of *recording
+	active sync.Map  // *observe.Run to *runState
+	unused sync.Pool // of *runState
 	// version counts what has changed.
 	version atomic.Uint64
 
@@ -46,12 +49,16 @@ type Recorder struct {
 	bytes       usage
 	controllers map[string]*controller
 	compare     budget
+	// journals are what recordings consist of, and journalOrder has the last used one first. They are empty unless objects
+	// are kept.
+	journals     map[objectKey]*journal
+	journalOrder list.List // of *journal
 }
 
 // usage is the estimated memory in bytes, by what it is used for.
-type usage struct{ objects, noOps, successful, failed int }
+type usage struct{ objects, noOps, successful, failed, journals int }
 
-func (u usage) total() int { return u.objects + u.noOps + u.successful + u.failed }
+func (u usage) total() int { return u.objects + u.noOps + u.successful + u.failed + u.journals }
 
 type objectKey struct {
 	controller string
@@ -63,9 +70,10 @@ func New(options Options) *Recorder {
 	options.Bytes = cmp.Or(options.Bytes, defaultBytes)
 	return &Recorder{
 		options:     options,
-		unused:      sync.Pool{New: func() any { return &recording{} }},
+		unused:      sync.Pool{New: func() any { return &runState{} }},
 		objects:     map[objectKey]*object{},
 		controllers: map[string]*controller{},
+		journals:    map[objectKey]*journal{},
 	}
 }
 
@@ -75,29 +83,29 @@ var _ observe.Listener = (*Recorder)(nil)
 func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Context {
 	switch e := event.(type) {
 	case *observe.ReconcileStarted:
-		recording := r.unused.Get().(*recording)
-		recording.start(e.Run)
-		r.active.Store(e.Run, recording)
+		started := r.unused.Get().(*runState)
+		started.start(e.Run, r.journalOf(e.Run))
+		r.active.Store(e.Run, started)
 	case *observe.StepStarted:
-		r.record(e.Run, func(rec *recording) { rec.stepStarted(e) })
+		r.record(e.Run, func(rec *runState) { rec.stepStarted(e) })
 	case *observe.StepFinished:
-		r.record(e.Run, func(rec *recording) { rec.stepFinished(e) })
+		r.record(e.Run, func(rec *runState) { rec.stepFinished(e) })
 	case *observe.Call:
-		r.record(e.Run, func(rec *recording) { rec.call(e, r.options.Mask) })
+		r.record(e.Run, func(rec *runState) { rec.call(e, r.options.Mask) })
 	case *observe.LoopFound:
-		r.record(e.Run, func(rec *recording) {
+		r.record(e.Run, func(rec *runState) {
 			rec.loop = &Loop{Reconciles: e.Reconciles, Within: e.Within, Repeats: e.Repeats}
 		})
 	case *observe.StaleWait:
-		r.record(e.Run, func(rec *recording) { rec.waited = true })
+		r.record(e.Run, func(rec *runState) { rec.waited = true })
 	case *observe.ReconcileFinished:
 		r.finished(e)
 	}
 	return ctx
 }
 
-// record calls f for the recording of a run, unless the run has finished or started before the recorder was added.
-func (r *Recorder) record(run *observe.Run, f func(*recording)) {
+// record calls f for the state of a run, unless the run has finished or started before the recorder was added.
+func (r *Recorder) record(run *observe.Run, f func(*runState)) {
 	if run == nil {
 		return
 	}
@@ -105,7 +113,7 @@ func (r *Recorder) record(run *observe.Run, f func(*recording)) {
 	if !ok {
 		return
 	}
-	rec := active.(*recording)
+	rec := active.(*runState)
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	if rec.run == run {
@@ -118,7 +126,7 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	if !ok {
 		return
 	}
-	rec := active.(*recording)
+	rec := active.(*runState)
 	rec.mu.Lock()
 	rec.run = nil
 	rec.duration = e.Duration
@@ -126,6 +134,9 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	rec.mu.Unlock()
 
 	outcome := outcomeOf(e, rec)
+	if rec.journal != nil {
+		r.finishJournal(rec.journal, e, rec, outcome)
+	}
 	switch {
 	case rec.waited && outcome == NoOp:
 		rec.takeCauses(e.Run, r.options.Mask, r.mayCompare(e.Run))
@@ -154,7 +165,7 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	r.version.Add(1)
 }
 
-func outcomeOf(e *observe.ReconcileFinished, rec *recording) Outcome {
+func outcomeOf(e *observe.ReconcileFinished, rec *runState) Outcome {
 	switch {
 	case e.Panicked:
 		return Panicked

@@ -23,13 +23,13 @@ const (
 
 // The memory of values, without what they refer to.
 var (
-	objectBytes    = sizeOf[object]() + 2*elementBytes + entryBytes
-	runBytes       = sizeOf[keptRun]() + elementBytes
-	recordingBytes = sizeOf[recording]()
-	stepBytes      = sizeOf[step]()
-	callBytes      = sizeOf[stepCall]()
-	causeBytes     = sizeOf[Cause]()
-	changeBytes    = sizeOf[observe.Change]()
+	objectBytes   = sizeOf[object]() + 2*elementBytes + entryBytes
+	runBytes      = sizeOf[keptRun]() + elementBytes
+	runStateBytes = sizeOf[runState]()
+	stepBytes     = sizeOf[step]()
+	callBytes     = sizeOf[stepCall]()
+	causeBytes    = sizeOf[Cause]()
+	changeBytes   = sizeOf[observe.Change]()
 )
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
@@ -44,7 +44,7 @@ type object struct {
 
 	runs []*keptRun // the oldest first
 	// noOp is the last run without a write and without an error, and noOps is the number of these since the last kept run.
-	noOp        *recording
+	noOp        *runState
 	noOpBytes   int
 	noOpElement *list.Element // nil without noOp
 	noOps       int
@@ -85,7 +85,7 @@ func (r *Recorder) setBytes(o *object) {
 }
 
 // keep keeps a run that wrote or failed.
-func (r *Recorder) keep(rec *recording, run Run) {
+func (r *Recorder) keep(rec *runState, run Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.touch(rec.controller, rec.object)
@@ -119,7 +119,7 @@ func (r *Recorder) keep(rec *recording, run Run) {
 }
 
 // keepNoOp counts a run without a write and without an error, and keeps it instead of the one before, which it returns.
-func (r *Recorder) keepNoOp(rec *recording) (before *recording) {
+func (r *Recorder) keepNoOp(rec *runState) (before *runState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.touch(rec.controller, rec.object)
@@ -191,6 +191,7 @@ func (r *Recorder) drop(run *keptRun) {
 // limitBytes drops what is least interesting until the memory is below the limit. A quarter of the memory is left to
 // runs that wrote, and a quarter to failed ones. Runs without a write have what remains.
 func (r *Recorder) limitBytes() {
+	r.limitJournals()
 	quarter := r.options.Bytes / 4
 	for r.bytes.total() > r.options.Bytes {
 		switch {
@@ -222,11 +223,14 @@ func (r *Recorder) forget(o *object) {
 	}
 	r.recent.Remove(o.recent)
 	delete(r.objects, o.key)
+	if j, ok := r.journals[o.key]; ok {
+		r.dropJournal(j)
+	}
 	r.bytes.objects -= o.bytes
 }
 
 // staleWait counts a run that did nothing but wait for the caches. The next run gets its causes.
-func (r *Recorder) staleWait(rec *recording) {
+func (r *Recorder) staleWait(rec *runState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.touch(rec.controller, rec.object)
@@ -243,7 +247,7 @@ func (r *Recorder) staleWait(rec *recording) {
 }
 
 // takeWaiting adds the causes of the runs that waited to a run.
-func (o *object) takeWaiting(rec *recording) {
+func (o *object) takeWaiting(rec *runState) {
 	if len(o.waiting) > 0 {
 		rec.causes = append(o.waiting, rec.causes...)
 		o.waiting = nil

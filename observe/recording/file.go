@@ -93,7 +93,9 @@ func (r *Recording) validate() error {
 // validation collects problems.
 type validation []error
 
-func (v *validation) problem(format string, args ...any) { *v = append(*v, fmt.Errorf(format, args...)) }
+func (v *validation) problem(format string, args ...any) {
+	*v = append(*v, fmt.Errorf(format, args...))
+}
 
 func (v *validation) named(field string, ref Ref) {
 	if ref.Kind == "" {

@@ -17,8 +17,8 @@ const (
 	maxError = 1024
 )
 
-// recording is a run that has not finished, or the last run without a write. It is used for many runs.
-type recording struct {
+// runState is a run that has not finished, or the last run without a write. It is used for many runs.
+type runState struct {
 	mu sync.Mutex // until the run has finished
 	// run is nil after the run has finished, so late events of goroutines are ignored.
 	run *observe.Run
@@ -42,6 +42,8 @@ type recording struct {
 	// refused is a write that failed, or nil, and refusedAt is its step, or -1.
 	refused   *Failure
 	refusedAt int
+	// journal is that of the object, or nil.
+	journal *journal
 }
 
 type step struct {
@@ -59,19 +61,19 @@ type stepCall struct {
 	Call
 }
 
-// start prepares the recording for a run.
-func (r *recording) start(run *observe.Run) {
+// start prepares the state for a run.
+func (r *runState) start(run *observe.Run, journal *journal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.run = run
 	r.id, r.controller, r.object, r.started = run.ID, run.Controller, refOf(run.Kind, run.Object), run.Started
 	r.duration, r.omittedCauses, r.cachedReads, r.writes, r.omitted = 0, run.OmittedCauses, 0, 0, 0
 	r.causes, r.steps, r.calls = r.causes[:0], r.steps[:0], r.calls[:0]
-	r.loop, r.next, r.waited, r.refused = nil, nil, false, nil
+	r.loop, r.next, r.waited, r.refused, r.journal = nil, nil, false, nil, journal
 }
 
 // find returns the last step with the path, or -1.
-func (r *recording) find(path []string, open bool) int {
+func (r *runState) find(path []string, open bool) int {
 	if len(path) == 0 {
 		return -1
 	}
@@ -83,7 +85,7 @@ func (r *recording) find(path []string, open bool) int {
 	return -1
 }
 
-func (r *recording) hasPath(i int, path []string) bool {
+func (r *runState) hasPath(i int, path []string) bool {
 	if int(r.steps[i].depth) != len(path) {
 		return false
 	}
@@ -96,7 +98,7 @@ func (r *recording) hasPath(i int, path []string) bool {
 	return true
 }
 
-func (r *recording) stepStarted(e *observe.StepStarted) {
+func (r *runState) stepStarted(e *observe.StepStarted) {
 	if len(e.Path) == 0 {
 		return
 	}
@@ -113,7 +115,7 @@ func (r *recording) stepStarted(e *observe.StepStarted) {
 	})
 }
 
-func (r *recording) stepFinished(e *observe.StepFinished) {
+func (r *runState) stepFinished(e *observe.StepFinished) {
 	i := r.find(e.Path, true)
 	if i < 0 {
 		return
@@ -132,7 +134,10 @@ func (r *recording) stepFinished(e *observe.StepFinished) {
 	}
 }
 
-func (r *recording) call(e *observe.Call, mask observe.Mask) {
+func (r *runState) call(e *observe.Call, mask observe.Mask) {
+	if r.journal != nil {
+		r.journal.call(e, mask)
+	}
 	at := r.find(e.Path, false)
 	if e.Cached && e.Err == nil {
 		if at < 0 {
@@ -164,7 +169,7 @@ func (r *recording) call(e *observe.Call, mask observe.Mask) {
 
 // noteRefused records a refused write. Reconcilers often put the error into a condition and return none. It does not
 // count if a later write to the object succeeds.
-func (r *recording) noteRefused(e *observe.Call, at int) {
+func (r *runState) noteRefused(e *observe.Call, at int) {
 	object := refOf(e.Kind, e.Object)
 	switch {
 	case !e.IsWrite():
@@ -179,7 +184,7 @@ func (r *recording) noteRefused(e *observe.Call, at int) {
 }
 
 // takeCauses copies the causes of the run. Changes are computed if compare is set.
-func (r *recording) takeCauses(run *observe.Run, mask observe.Mask, compare bool) {
+func (r *runState) takeCauses(run *observe.Run, mask observe.Mask, compare bool) {
 	for i := range run.Causes {
 		c := &run.Causes[i]
 		cause := Cause{
@@ -196,8 +201,8 @@ func (r *recording) takeCauses(run *observe.Run, mask observe.Mask, compare bool
 	}
 }
 
-// current returns the run as far as it has come. It reports false if the recording is no longer that of the object.
-func (r *recording) current(key objectKey, mask observe.Mask) (Run, bool) {
+// current returns the run as far as it has come. It reports false if it is no longer that of the object.
+func (r *runState) current(key objectKey, mask observe.Mask) (Run, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.run == nil || key != (objectKey{r.run.Controller, r.run.Object}) {
@@ -211,7 +216,7 @@ func (r *recording) current(key objectKey, mask observe.Mask) (Run, bool) {
 }
 
 // haltedStep returns the path of the innermost step that halted, with dots, or "" if none did.
-func (r *recording) haltedStep() string {
+func (r *runState) haltedStep() string {
 	halted, depth := -1, int32(0)
 	for i := range r.steps {
 		if s := &r.steps[i]; s.outcome == observe.Halted && s.depth > depth {
@@ -224,8 +229,8 @@ func (r *recording) haltedStep() string {
 	return strings.Join(r.path(halted), ".")
 }
 
-// result returns the run. The recording can be used for another run afterwards.
-func (r *recording) result(outcome Outcome) Run {
+// result returns the run. The state can be used for another run afterwards.
+func (r *runState) result(outcome Outcome) Run {
 	run := Run{
 		ID: r.id, Started: r.started, Duration: r.duration, Outcome: outcome, Causes: slices.Clone(r.causes),
 		OmittedCauses: r.omittedCauses, CachedReads: r.cachedReads, Writes: r.writes, Omitted: r.omitted, Loop: r.loop,
@@ -248,7 +253,7 @@ func (r *recording) result(outcome Outcome) Run {
 	return run
 }
 
-func (r *recording) path(i int) []string {
+func (r *runState) path(i int) []string {
 	path := make([]string, r.steps[i].depth)
 	for at := len(path) - 1; i >= 0; at-- {
 		path[at] = r.steps[i].name
@@ -258,8 +263,8 @@ func (r *recording) path(i int) []string {
 }
 
 // size estimates the memory.
-func (r *recording) size() int {
-	size := recordingBytes + len(r.id) + stepBytes*cap(r.steps) + callBytes*cap(r.calls) + causeBytes*cap(r.causes)
+func (r *runState) size() int {
+	size := runStateBytes + len(r.id) + stepBytes*cap(r.steps) + callBytes*cap(r.calls) + causeBytes*cap(r.causes)
 	for i := range r.causes {
 		size += len(r.causes[i].Error) + changesSize(r.causes[i].Changes)
 	}
