@@ -40,6 +40,7 @@ func Handler(r *recorder.Recorder, hubs ...*observe.Hub) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page(h.objects))
 	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}", h.page(h.object))
+	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}/recording", h.recording)
 	mux.HandleFunc("GET /controllers", h.page(h.controllers))
 	mux.HandleFunc("GET /controllers/{name}", h.page(h.controller))
 	mux.Handle("GET /static/", cached(http.FileServerFS(staticFiles)))
@@ -66,6 +67,8 @@ type page struct {
 	// Base is the relative path to the root of the console.
 	Base string
 	Now  time.Time
+	// CanRecord reports whether there are recordings of objects.
+	CanRecord bool
 	// Data is what is encoded as JSON, and shown by the template.
 	Data any
 }
@@ -247,14 +250,20 @@ type Object struct {
 	Related []Related `json:"related"`
 }
 
-func (h *handler) object(r *http.Request) (page, bool) {
+func nameOf(r *http.Request) types.NamespacedName {
 	object := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if object.Namespace == clusterScope {
 		object.Namespace = ""
 	}
-	history, ok := h.recorder.Object(r.PathValue("controller"), object)
+	return object
+}
+
+func (h *handler) object(r *http.Request) (page, bool) {
+	history, ok := h.recorder.Object(r.PathValue("controller"), nameOf(r))
 	data := Object{History: history, Conditions: conditionsOf(history), Related: h.relatedTo(history)}
-	return page{Template: "object", Title: history.Object.Object.String(), Data: data}, ok
+	return page{
+		Template: "object", Title: history.Object.Object.String(), Data: data, CanRecord: h.recorder.KeepsObjects(),
+	}, ok
 }
 
 // Controllers is the JSON of the page of controllers.

@@ -73,6 +73,16 @@ func (c *Call) Refused() bool {
 		!apierrors.IsConflict(c.Err) && !apierrors.IsNotFound(c.Err) && !apierrors.IsAlreadyExists(c.Err)
 }
 
+// Returned returns the object that was read or written, or nil if the answer is no object or a list. What applies to
+// [Call.EachObject] applies to it, too.
+func (c *Call) Returned() client.Object {
+	if c.Err != nil || c.DryRun {
+		return nil
+	}
+	obj, _ := c.answer.(client.Object)
+	return obj
+}
+
 // EachObject calls f for each object in the answer: for the one that was read or written, or for the items of a list.
 // It must only be called while a listener observes the call, and f must not keep or change what it gets. There are none
 // if the call failed, was a dry run or a deletion, or has an answer of another kind, as subresources have.

@@ -91,6 +91,9 @@ func (r *Recorder) journalOf(run *observe.Run) *journal {
 func (j *journal) call(e *observe.Call, mask observe.Mask) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if e.Cached && j.isKnown(e) {
+		return
+	}
 	var found []recording.Object
 	var stale []recording.Stale
 	if e.Verb == observe.VerbList && e.Cached && e.Err == nil {
@@ -121,6 +124,16 @@ func (j *journal) call(e *observe.Call, mask observe.Mask) {
 		return
 	}
 	j.calls = append(j.calls, callOf(e, found, stale))
+}
+
+// isKnown reports whether the answer is an object of which nothing new is known. Most calls are such reads.
+func (j *journal) isKnown(e *observe.Call) bool {
+	obj := e.Returned()
+	if obj == nil {
+		return false
+	}
+	known := j.known[objectID{kindOf(e, obj), client.ObjectKeyFromObject(obj)}]
+	return known != nil && *known == knownObject{version: obj.GetResourceVersion()}
 }
 
 // see updates what is known of an object that an answer has. It returns the version that was known before, and whether
