@@ -26,7 +26,7 @@ func main() {
 // ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := []*subcommand{
-		demoCommand(), upCommand(), whyCommand(), graphCommand(), rbacCommand(), buildCommand(), envtestCommand(),
+		demoCommand(), upCommand(), whyCommand(), recordCommand(), graphCommand(), rbacCommand(), buildCommand(), envtestCommand(),
 		versionCommand(),
 	}
 	err := dispatch(ctx, commands, args, stdout, stderr)

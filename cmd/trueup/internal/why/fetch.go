@@ -26,6 +26,7 @@ import (
 // Options select the object and the console.
 type Options struct {
 	Kind, Name string
+	Controller string // any by default
 	URL        string
 	Token      string
 	CAFile     string // the certificates of the system by default
@@ -42,15 +43,9 @@ func Print(ctx context.Context, s *screen.Screen, o Options) error {
 	if err != nil {
 		return err
 	}
-	var found console.Objects
-	query := url.Values{"kind": {o.Kind}, "name": {o.Name}}
-	if err := c.get(ctx, "?"+query.Encode(), &found); err != nil {
+	found, err := c.find(ctx, o)
+	if err != nil {
 		return err
-	}
-	if len(found.Objects) == 0 {
-		return fmt.Errorf(
-			"no reconcile of %s %s is known; the controllers at %s know %d objects", o.Kind, o.Name, c.base, found.Known,
-		)
 	}
 	for i, object := range found.Objects[:min(maxObjects, len(found.Objects))] {
 		var history recorder.History
@@ -127,6 +122,8 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%s: %s: %s; --token must be that of a user who may get %s", c.base, response.Status,
 			strings.TrimSpace(string(body)), c.base.Path)
+	case reason(body) != "" && response.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s: %s", address, reason(body))
 	case response.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s: %s; is this the URL of a console?", address, response.Status)
 	}
@@ -134,6 +131,17 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("%s: the answer is not that of a console: %w", address, err)
 	}
 	return nil
+}
+
+// reason returns the error that the console answered, or "".
+func reason(body []byte) string {
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if err := decode(body, &answer); err != nil {
+		return ""
+	}
+	return answer.Error
 }
 
 // decode decodes JSON without control characters, which could change what the terminal shows.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"trueup.dev/console"
+	"trueup.dev/observe/recording"
+)
+
+// Record returns the recording of an object.
+func Record(ctx context.Context, o Options) (recording.Recording, error) {
+	c, err := newClient(o)
+	if err != nil {
+		return recording.Recording{}, err
+	}
+	found, err := c.find(ctx, o)
+	if err != nil {
+		return recording.Recording{}, err
+	}
+	if len(found.Objects) > 1 {
+		names := []string{}
+		for _, object := range found.Objects[:min(maxObjects, len(found.Objects))] {
+			names = append(names, object.Object.Key()+" of controller "+object.Controller)
+		}
+		return recording.Recording{}, fmt.Errorf(
+			"%d objects have this name: %s; add the namespace to the name, or --controller", found.Total,
+			strings.Join(names, ", "),
+		)
+	}
+	var content json.RawMessage
+	if err := c.get(ctx, console.RecordingPath(found.Objects[0]), &content); err != nil {
+		return recording.Recording{}, err
+	}
+	return recording.Read(bytes.NewReader(content))
+}
+
+// find returns the objects with the kind and the name, at least one.
+func (c *client) find(ctx context.Context, o Options) (found console.Objects, err error) {
+	query := url.Values{"kind": {o.Kind}, "name": {o.Name}}
+	if o.Controller != "" {
+		query.Set("controller", o.Controller)
+	}
+	if err := c.get(ctx, "?"+query.Encode(), &found); err != nil {
+		return found, err
+	}
+	if len(found.Objects) == 0 {
+		return found, fmt.Errorf(
+			"no reconcile of %s %s is known; the controllers at %s know %d objects", o.Kind, o.Name, c.base, found.Known,
+		)
+	}
+	return found, nil
+}
