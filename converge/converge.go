@@ -189,7 +189,11 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 	if len(f.schedule) > 0 {
 		saved = saveLine(t, f)
 	}
-	t.Errorf("%s%s%sreplay: %s", f, saved, page(t, f), f.command())
+	recorded := ""
+	if f.tried != nil && f.tried.Recorded != nil {
+		recorded = f.tried.Recorded.String() + "\n"
+	}
+	t.Errorf("%s%s%s%sreplay: %s", f, recorded, saved, page(t, f), f.command())
 }
 
 // command returns the command that replays the failure.

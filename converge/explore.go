@@ -61,7 +61,7 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	x.cert.Idle = reference.noOps
 	options.limit(p.length(&reference))
 	x.options = options
-	for _, phase := range []func(*outcome) *Failure{x.singles, x.recoveries, x.pairs, x.swarm} {
+	for _, phase := range []func(*outcome) *Failure{x.recorded, x.singles, x.recoveries, x.pairs, x.swarm} {
 		if report.Failure = phase(&reference); report.Failure != nil {
 			return report
 		}

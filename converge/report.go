@@ -67,6 +67,9 @@ type Certificate struct {
 	// Idle counts writes without an effect in the run without faults, most of them applies.
 	Idle    int
 	Elapsed time.Duration
+	// Recorded says how much of a recording happened again. It is nil without a recording, and if the run without faults
+	// fails.
+	Recorded *Recorded
 
 	failed bool
 }
@@ -99,6 +102,9 @@ func (c Certificate) String() string {
 	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
 	if c.Idle > 0 {
 		fmt.Fprintf(&b, "; %s without an effect", plural(c.Idle, "write"))
+	}
+	if c.Recorded != nil {
+		b.WriteString("\n" + c.Recorded.String())
 	}
 	return b.String()
 }

@@ -107,6 +107,9 @@ type Scenario struct {
 	// Patience limits the virtual time of a Settle. Requests that are requeued after more than half of it are not awaited.
 	// The default is 24 hours.
 	Patience time.Duration
+
+	// recorded are the faults of a recording, or nil.
+	recorded *recordedFaults
 }
 
 // Watch is a kind whose changes lead to requests.

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/observe/recording"
+)
+
+// FromRecording completes a scenario with what a recording has, which "trueup record" or the console of a controller
+// has written to a file:
+//
+//	s, err := converge.FromRecording("testdata/recordings/orders.json", converge.Scenario{Scheme: scheme, Setup: setup})
+//	if err != nil {
+//		t.Fatal(err)
+//	}
+//	converge.Run(t, s)
+//
+// The scenario needs Scheme, and Setup or New with its fields. What it has of For, Given and Steps is kept. The default
+// of Given are the objects that the controller read and did not make, and that of Steps are what users did as far as
+// the controller saw it: they create the object, change its spec, labels and annotations, change or delete what
+// the controller reads, and delete the object; after each step, they wait. Values that the recording masks are those of
+// the recording. The object always starts without a status and without finalizers, also if the recording starts later.
+//
+// [Run] and [Check] first repeat the answers that failed, and the events that were late, as a schedule of faults. The
+// report says whether all of them were injected and the same errors occurred, see [Recorded]. Then they try similar
+// schedules: each of the faults alone, at the repetitions next to it, and the faults that look alike to a controller. If
+// the recording begins with the start of the controller, they try crashes. After that, they search as for each scenario.
+//
+// The error lists what is wrong with the file, or what the scenario lacks for it.
+func FromRecording(file string, base Scenario) (Scenario, error) {
+	r, err := recording.ReadFile(file)
+	if err != nil {
+		return Scenario{}, err
+	}
+	s, err := fromRecording(r, base)
+	if err != nil {
+		return Scenario{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}
+
+func fromRecording(r recording.Recording, base Scenario) (Scenario, error) {
+	if base.Scheme == nil {
+		return Scenario{}, errors.New("scenario: Scheme is required")
+	}
+	if base.For == nil {
+		obj, err := base.Scheme.New(kindOfRef(r.Object))
+		primary, ok := obj.(client.Object)
+		if err != nil || !ok {
+			return Scenario{}, fmt.Errorf("object: the scheme of the scenario does not have %s", kindOfRef(r.Object))
+		}
+		base.For = primary
+	}
+	h := newHistory(&r, base.Scheme, len(base.World) > 0)
+	h.read()
+	if len(h.problems) > 0 {
+		return Scenario{}, errors.Join(h.problems...)
+	}
+	if len(base.Given) == 0 {
+		base.Given = h.given
+	}
+	if len(base.Steps) == 0 {
+		if len(h.steps) == 0 {
+			return Scenario{}, fmt.Errorf("object: no call has read or written %s: does the reconciler use the client of "+
+				"observe.Client, and does its recorder keep objects?", r.Object)
+		}
+		base.Steps = h.steps
+	}
+	recorded := faultsOfRecording(&r)
+	for fault := range recorded.with {
+		base.With = append(base.With, fault)
+	}
+	base.recorded = recorded
+	return base, nil
+}
+
+func kindOfRef(ref recording.Ref) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
+}
+
+// mergePatch returns the JSON merge patch from one object to another one, or nil if they are equal.
+func mergePatch(before, after map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, value := range after {
+		old, ok := before[key]
+		if !ok {
+			patch[key] = value
+			continue
+		}
+		oldFields, wasObject := old.(map[string]any)
+		fields, isObject := value.(map[string]any)
+		switch {
+		case wasObject && isObject:
+			if below := mergePatch(oldFields, fields); below != nil {
+				patch[key] = below
+			}
+		case !equalJSON(old, value):
+			patch[key] = value
+		}
+	}
+	for key := range before {
+		if _, ok := after[key]; !ok {
+			patch[key] = nil
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
+
+func equalJSON(a, b any) bool {
+	one, errOne := json.Marshal(a)
+	other, errOther := json.Marshal(b)
+	return errOne == nil && errOther == nil && string(one) == string(other)
+}
+
+// wanted returns the part of an object that users decide about: all but the status, and of the metadata the labels and
+// annotations.
+func wanted(content map[string]any) map[string]any {
+	part := maps.Clone(content)
+	delete(part, "status")
+	delete(part, "metadata")
+	delete(part, "apiVersion")
+	delete(part, "kind")
+	metadata, _ := content["metadata"].(map[string]any)
+	kept := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		if value, ok := metadata[field]; ok {
+			kept[field] = value
+		}
+	}
+	if len(kept) > 0 {
+		part["metadata"] = kept
+	}
+	return part
+}

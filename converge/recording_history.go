@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/observe/recording"
+)
+
+// history finds out what users did: which changes of objects are not those of the controller.
+type history struct {
+	recording *recording.Recording
+	scheme    *runtime.Scheme
+	// actors is set if other controllers are part of the scenario: then their changes are no steps.
+	actors bool
+
+	objects  map[objectID]*pastObject
+	given    []client.Object
+	steps    []Step
+	problems []error
+	// deleted is set once the users have deleted the primary object.
+	deleted bool
+}
+
+// objectID identifies an object of a recording, without the version of its kind.
+type objectID struct{ group, kind, namespace, name string }
+
+func idOf(ref recording.Ref) objectID { return objectID{ref.Group, ref.Kind, ref.Namespace, ref.Name} }
+
+// pastObject is what is known of an object at a point of a recording.
+type pastObject struct {
+	recording.Ref
+	content map[string]any
+	// own is set for objects that the controller has made, or that belong to another object.
+	own bool
+	// absent is set while the object does not exist, and deleting from the time of its deletion by anybody.
+	absent, deleting bool
+	// unresolved is set after a write by the controller of which it is not known whether it took effect.
+	unresolved bool
+	// versions are the known resource versions since the last creation, and creations counts these.
+	versions  []string
+	creations int
+}
+
+func newHistory(r *recording.Recording, scheme *runtime.Scheme, actors bool) *history {
+	return &history{recording: r, scheme: scheme, actors: actors, objects: map[objectID]*pastObject{}}
+}
+
+func (h *history) problem(field, format string, args ...any) {
+	h.problems = append(h.problems, fmt.Errorf("%s: %w", field, fmt.Errorf(format, args...)))
+}
+
+// read reads the whole recording.
+func (h *history) read() {
+	for i, obj := range h.recording.Before {
+		h.found(fmt.Sprintf("before[%d]", i), obj, nil)
+	}
+	for i := range h.recording.Runs {
+		for n := range h.recording.Runs[i].Calls {
+			h.call(fmt.Sprintf("runs[%d].calls[%d]", i, n), &h.recording.Runs[i].Calls[n])
+		}
+	}
+}
+
+func (h *history) call(field string, c *recording.Call) {
+	for i, obj := range c.Objects {
+		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, c)
+	}
+	past := h.objects[idOf(c.Object)]
+	switch {
+	case c.DryRun || len(c.Stale) > 0:
+	case c.Error == nil && c.Verb == "delete" && past != nil:
+		past.deleting = true
+	case c.Error != nil && isWrite(c) && isUnresolved(c.Error):
+		if past == nil {
+			past = &pastObject{Ref: c.Object, absent: true}
+			h.objects[idOf(c.Object)] = past
+		}
+		past.unresolved = true
+	case c.Error != nil && c.Verb == "get" && c.Error.Reason == "NotFound":
+		h.missing(past, c)
+	}
+}
+
+func isWrite(c *recording.Call) bool { return c.Verb != "get" && c.Verb != "list" }
+
+// isUnresolved reports whether it is not known whether a write took effect: the server has not answered, or only that
+// it failed.
+func isUnresolved(err *recording.Error) bool { return err.Code == 0 || err.Code >= 500 }
+
+// missing notes that an object does not exist.
+func (h *history) missing(past *pastObject, c *recording.Call) {
+	if past == nil {
+		h.objects[idOf(c.Object)] = &pastObject{Ref: c.Object, absent: true}
+		return
+	}
+	if past.absent {
+		return
+	}
+	if !past.deleting {
+		h.delete(past)
+	}
+	past.absent, past.deleting, past.content, past.versions = true, false, nil, nil
+}
+
+// delete adds the step in which users delete an object, unless it is a consequence of another deletion.
+func (h *history) delete(past *pastObject) {
+	past.deleting = true
+	if h.isPrimary(past.Ref) {
+		h.deleted = true
+	} else if past.own && (h.deleted || h.actors) {
+		return
+	}
+	if obj := h.decode("", past.Ref, map[string]any{}); obj != nil {
+		h.step(Delete(obj))
+	}
+}
+
+// step adds a step, after which users wait.
+func (h *history) step(step Step) { h.steps = append(h.steps, step, Settle()) }
+
+func (h *history) isPrimary(ref recording.Ref) bool { return idOf(ref) == idOf(h.recording.Object) }
+
+// found notes a version of an object. The call is nil for objects before the first run.
+func (h *history) found(field string, obj recording.Object, c *recording.Call) {
+	past := h.objects[idOf(obj.Ref)]
+	if len(obj.Content) == 0 {
+		if past != nil && past.content != nil {
+			past.absent = false
+		}
+		return // the same version as before, or only its metadata
+	}
+	var content map[string]any
+	if err := json.Unmarshal(obj.Content, &content); err != nil {
+		h.problem(field, "content: %w", err)
+		return
+	}
+	isOwn := c != nil && isWrite(c) && c.Error == nil
+	known := past != nil
+	if !known {
+		past = &pastObject{Ref: obj.Ref}
+		h.objects[idOf(obj.Ref)] = past
+	}
+	if past.content != nil && uidIn(past.content) != uidIn(content) {
+		h.missing(past, &recording.Call{Object: obj.Ref})
+	}
+	before := past.content
+	past.content, past.absent = content, false
+	past.versions = append(past.versions, obj.ResourceVersion)
+	if before == nil {
+		past.creations++
+		past.own = past.own || isOwn || past.unresolved || h.belongs(content)
+		h.appeared(field, past, known)
+	} else if !isOwn && !past.unresolved {
+		h.changed(field, past, before)
+	}
+	if !isOwn {
+		past.unresolved = false
+	}
+	if isDeleting(content) && !past.deleting {
+		h.delete(past)
+	}
+}
+
+// belongs reports whether an object belongs to another one: the controller or another one has made it.
+func (h *history) belongs(content map[string]any) bool {
+	metadata, _ := content["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	return slices.ContainsFunc(owners, func(owner any) bool {
+		fields, _ := owner.(map[string]any)
+		return fields["controller"] == true || fields["kind"] == h.recording.Object.Kind &&
+			fields["name"] == h.recording.Object.Name
+	})
+}
+
+// appeared adds the step in which users create an object, or adds it to the given ones. known is set if it was known
+// before that it does not exist.
+func (h *history) appeared(field string, past *pastObject, known bool) {
+	isPrimary := h.isPrimary(past.Ref)
+	if past.own && !isPrimary {
+		return
+	}
+	metadata, _ := past.content["metadata"].(map[string]any)
+	kept := map[string]any{}
+	for _, name := range []string{"name", "namespace", "labels", "annotations", "ownerReferences", "finalizers"} {
+		if value, ok := metadata[name]; ok && (!isPrimary || name != "finalizers") {
+			kept[name] = value
+		}
+	}
+	content := map[string]any{}
+	for name, value := range past.content {
+		if name != "status" || !isPrimary {
+			content[name] = value
+		}
+	}
+	content["metadata"] = kept
+	switch obj := h.decode(field, past.Ref, content); {
+	case obj == nil:
+	case isPrimary || known:
+		h.step(Apply(obj))
+	default:
+		h.given = append(h.given, obj)
+	}
+	h.deleted = h.deleted && !isPrimary
+}
+
+// changed adds the step in which users change an object.
+func (h *history) changed(field string, past *pastObject, before map[string]any) {
+	if past.own && !h.isPrimary(past.Ref) && h.actors {
+		return
+	}
+	obj := h.decode(field, past.Ref, map[string]any{})
+	if obj == nil {
+		return
+	}
+	if patch := mergePatch(wanted(before), wanted(past.content)); patch != nil {
+		h.step(merge("change "+describe(obj), obj, patch, ""))
+	}
+	if h.isPrimary(past.Ref) || h.actors {
+		return // the status is that of the controller, or of an actor
+	}
+	was, _ := before["status"].(map[string]any)
+	is, _ := past.content["status"].(map[string]any)
+	if patch := mergePatch(was, is); patch != nil {
+		h.step(merge("change status of "+describe(obj), obj, map[string]any{"status": patch}, "status"))
+	}
+}
+
+// merge is a step that sends a JSON merge patch.
+func merge(name string, obj client.Object, patch map[string]any, subresource string) Step {
+	return Do(name, func(ctx context.Context, c client.Client) error {
+		data, err := json.Marshal(patch)
+		if err != nil {
+			return err
+		}
+		target, raw := obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, data)
+		if subresource != "" {
+			return client.IgnoreNotFound(c.SubResource(subresource).Patch(ctx, target, raw))
+		}
+		return client.IgnoreNotFound(c.Patch(ctx, target, raw))
+	})
+}
+
+// decode returns an object of the type that the scheme has for it, or nil if there is a problem.
+func (h *history) decode(field string, ref recording.Ref, content map[string]any) client.Object {
+	empty, err := h.scheme.New(kindOfRef(ref))
+	obj, ok := empty.(client.Object)
+	if err != nil || !ok {
+		h.problem(strings.TrimSpace(field+" "+ref.String()), "the scheme of the scenario does not have %s", kindOfRef(ref))
+		return nil
+	}
+	data, err := json.Marshal(content)
+	if err == nil {
+		err = json.Unmarshal(data, obj)
+	}
+	if err != nil {
+		h.problem(field, "content: %w", err)
+		return nil
+	}
+	obj.SetNamespace(ref.Namespace)
+	obj.SetName(ref.Name)
+	obj.GetObjectKind().SetGroupVersionKind(kindOfRef(ref))
+	return obj
+}
+
+func uidIn(content map[string]any) any {
+	metadata, _ := content["metadata"].(map[string]any)
+	return metadata["uid"]
+}
+
+func isDeleting(content map[string]any) bool {
+	metadata, _ := content["metadata"].(map[string]any)
+	return metadata["deletionTimestamp"] != nil
+}
