@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,13 +67,31 @@ func (h *history) read() {
 		h.found(fmt.Sprintf("before[%d]", i), obj, nil)
 	}
 	for i := range h.recording.Runs {
+		h.causes(fmt.Sprintf("runs[%d]", i), &h.recording.Runs[i])
 		for n := range h.recording.Runs[i].Calls {
 			h.call(fmt.Sprintf("runs[%d].calls[%d]", i, n), &h.recording.Runs[i].Calls[n])
 		}
 	}
 }
 
+// causes notes the objects of events.
+func (h *history) causes(field string, run *recording.Run) {
+	for _, cause := range run.Causes {
+		past := h.objects[idOf(cause.Object)]
+		switch {
+		case cause.Verb == "Deleted" && past != nil:
+			h.missing(past, cause.Object)
+		case cause.Verb == "Created" && cause.Type != "StartUp" && past == nil:
+			h.missing(nil, cause.Object)
+		}
+	}
+	for i, obj := range run.Objects {
+		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, nil)
+	}
+}
+
 func (h *history) call(field string, c *recording.Call) {
+	h.giveNamespace(c.Object.Namespace)
 	for i, obj := range c.Objects {
 		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, c)
 	}
@@ -87,7 +107,7 @@ func (h *history) call(field string, c *recording.Call) {
 		}
 		past.unresolved = true
 	case c.Error != nil && c.Verb == "get" && c.Error.Reason == "NotFound":
-		h.missing(past, c)
+		h.missing(past, c.Object)
 	}
 }
 
@@ -98,9 +118,9 @@ func isWrite(c *recording.Call) bool { return c.Verb != "get" && c.Verb != "list
 func isUnresolved(err *recording.Error) bool { return err.Code == 0 || err.Code >= 500 }
 
 // missing notes that an object does not exist.
-func (h *history) missing(past *pastObject, c *recording.Call) {
+func (h *history) missing(past *pastObject, ref recording.Ref) {
 	if past == nil {
-		h.objects[idOf(c.Object)] = &pastObject{Ref: c.Object, absent: true}
+		h.objects[idOf(ref)] = &pastObject{Ref: ref, absent: true}
 		return
 	}
 	if past.absent {
@@ -132,6 +152,7 @@ func (h *history) isPrimary(ref recording.Ref) bool { return idOf(ref) == idOf(h
 
 // found notes a version of an object. The call is nil for objects before the first run.
 func (h *history) found(field string, obj recording.Object, c *recording.Call) {
+	h.giveNamespace(obj.Namespace)
 	past := h.objects[idOf(obj.Ref)]
 	if len(obj.Content) == 0 {
 		if past != nil && past.content != nil {
@@ -151,7 +172,7 @@ func (h *history) found(field string, obj recording.Object, c *recording.Call) {
 		h.objects[idOf(obj.Ref)] = past
 	}
 	if past.content != nil && uidIn(past.content) != uidIn(content) {
-		h.missing(past, &recording.Call{Object: obj.Ref})
+		h.missing(past, obj.Ref)
 	}
 	before := past.content
 	past.content, past.absent = content, false
@@ -213,6 +234,19 @@ func (h *history) appeared(field string, past *pastObject, known bool) {
 	h.deleted = h.deleted && !isPrimary
 }
 
+// giveNamespace adds a namespace to the given objects, unless it exists in each cluster.
+func (h *history) giveNamespace(name string) {
+	isGiven := slices.ContainsFunc(h.given, func(obj client.Object) bool {
+		_, ok := obj.(*corev1.Namespace)
+		return ok && obj.GetName() == name
+	})
+	if name == "" || name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") || isGiven ||
+		!h.scheme.Recognizes(corev1.SchemeGroupVersion.WithKind("Namespace")) {
+		return
+	}
+	h.given = append(h.given, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
 // changed adds the step in which users change an object.
 func (h *history) changed(field string, past *pastObject, before map[string]any) {
 	if past.own && !h.isPrimary(past.Ref) && h.actors {
@@ -225,8 +259,8 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 	if patch := mergePatch(wanted(before), wanted(past.content)); patch != nil {
 		h.step(merge("change "+describe(obj), obj, patch, ""))
 	}
-	if h.isPrimary(past.Ref) || h.actors {
-		return // the status is that of the controller, or of an actor
+	if h.actors {
+		return // the status is that of an actor
 	}
 	was, _ := before["status"].(map[string]any)
 	is, _ := past.content["status"].(map[string]any)

@@ -74,14 +74,9 @@ type Cause struct {
 	before, after client.Object
 }
 
-// Version returns the resource version of the object of the event. It is empty for causes that are no event of an
-// object.
-func (c *Cause) Version() string {
-	if c.after == nil {
-		return ""
-	}
-	return c.after.GetResourceVersion()
-}
+// EventObject returns the object of the event, after it. It belongs to a cache and must not be changed. It is nil for
+// causes that are no event of an object.
+func (c *Cause) EventObject() client.Object { return c.after }
 
 // Change is a changed field.
 type Change struct {

@@ -37,6 +37,8 @@ type journal struct {
 	before  []journalObject
 	runs    []journalRun // the oldest first
 	omitted int
+	// objects are those of the causes of the run that has not finished.
+	objects []recording.Object
 	// calls are those of the run that has not finished, and omittedCalls is the number of those that were not kept.
 	calls        []recording.Call
 	omittedCalls int
@@ -85,6 +87,28 @@ func (r *Recorder) journalOf(run *observe.Run) *journal {
 	j.element = r.journalOrder.PushFront(j)
 	r.journals[key] = j
 	return j
+}
+
+// start notes the objects of the causes of a run.
+func (j *journal) start(run *observe.Run, mask observe.Mask) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range run.Causes {
+		c := &run.Causes[i]
+		obj := c.EventObject()
+		if obj == nil || c.Kind.Empty() || c.Verb == observe.Deleted {
+			continue
+		}
+		id, version := objectID{c.Kind, c.Object}, obj.GetResourceVersion()
+		known := j.known[id]
+		if known != nil && (known.version == version || isNewer(known.version, version)) {
+			continue
+		}
+		j.known[id] = &knownObject{version: version}
+		j.objects = append(j.objects, recording.Object{
+			Ref: id.ref(), ResourceVersion: version, Content: content(id, obj, mask),
+		})
+	}
 }
 
 // call adds a call, if it says anything new.

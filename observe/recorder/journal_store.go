@@ -40,17 +40,17 @@ func (r *Recorder) finishJournal(j *journal, e *observe.ReconcileFinished, rec *
 }
 
 func (j *journal) finish(e *observe.ReconcileFinished, rec *runState, outcome Outcome) {
-	calls, omitted := j.calls, j.omittedCalls
-	j.calls, j.omittedCalls = nil, 0
-	if outcome == NoOp && rec.loop == nil && !slices.ContainsFunc(calls, func(c recording.Call) bool {
+	calls, objects, omitted := j.calls, j.objects, j.omittedCalls
+	j.calls, j.objects, j.omittedCalls = nil, nil, 0
+	if outcome == NoOp && len(objects) == 0 && rec.loop == nil && !slices.ContainsFunc(calls, func(c recording.Call) bool {
 		return c.Error != nil || len(c.Objects) > 0 || len(c.Stale) > 0 || c.Verb != observe.VerbGet && c.Verb != observe.VerbList
 	}) {
 		j.noOps++
 		return
 	}
 	run := recording.Run{
-		ID: e.Run.ID, Started: e.Run.Started, Duration: e.Duration, Outcome: string(outcome), Calls: calls,
-		Omitted: omitted, Loop: rec.loop != nil, NoOpsBefore: j.noOps,
+		ID: e.Run.ID, Started: e.Run.Started, Duration: e.Duration, Outcome: string(outcome), Objects: objects,
+		Calls: calls, Omitted: omitted, Loop: rec.loop != nil, NoOpsBefore: j.noOps,
 	}
 	if e.Err != nil {
 		run.Error = textOf(e.Err)
@@ -59,7 +59,10 @@ func (j *journal) finish(e *observe.ReconcileFinished, rec *runState, outcome Ou
 		c := &e.Run.Causes[i]
 		cause := recording.Cause{
 			Type: string(c.Type), At: c.At, Object: recording.Ref(refOf(c.Kind, c.Object)), Verb: string(c.Verb),
-			Version: c.Version(), Count: c.Count, After: c.After, Attempt: c.Attempt,
+			Count: c.Count, After: c.After, Attempt: c.Attempt,
+		}
+		if obj := c.EventObject(); obj != nil {
+			cause.Version = obj.GetResourceVersion()
 		}
 		if c.Err != nil {
 			cause.Error = textOf(c.Err)
@@ -71,21 +74,25 @@ func (j *journal) finish(e *observe.ReconcileFinished, rec *runState, outcome Ou
 		return // strings, numbers, times and valid JSON are always encoded
 	}
 	j.noOps = 0
-	j.runs = append(j.runs, journalRun{encoded, objectsOf(calls)})
+	j.runs = append(j.runs, journalRun{encoded, objectsOf(objects, calls)})
 	if len(j.runs) > maxJournal {
 		j.dropRun()
 	}
 }
 
-// objectsOf returns the last version of each object that calls have returned.
-func objectsOf(calls []recording.Call) []journalObject {
+// objectsOf returns the last version of each object that causes and calls had.
+func objectsOf(ofCauses []recording.Object, calls []recording.Call) []journalObject {
 	var objects []journalObject
-	for _, call := range calls {
-		for _, obj := range call.Objects {
+	add := func(found []recording.Object) {
+		for _, obj := range found {
 			if len(obj.Content) > 0 {
 				objects = latest(objects, journalObject{idOf(obj.Ref), obj.ResourceVersion, obj.Content})
 			}
 		}
+	}
+	add(ofCauses)
+	for _, call := range calls {
+		add(call.Objects)
 		if call.Verb == observe.VerbGet && call.Error != nil && call.Error.Reason == "NotFound" && len(call.Stale) == 0 {
 			objects = latest(objects, journalObject{objectID: idOf(call.Object)})
 		}

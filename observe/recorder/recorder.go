@@ -84,7 +84,11 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 	switch e := event.(type) {
 	case *observe.ReconcileStarted:
 		started := r.unused.Get().(*runState)
-		started.start(e.Run, r.journalOf(e.Run))
+		j := r.journalOf(e.Run)
+		if j != nil {
+			j.start(e.Run, r.options.Mask)
+		}
+		started.start(e.Run, j)
 		r.active.Store(e.Run, started)
 	case *observe.StepStarted:
 		r.record(e.Run, func(rec *runState) { rec.stepStarted(e) })

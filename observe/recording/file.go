@@ -74,6 +74,7 @@ func (r *Recording) validate() error {
 		default:
 			v.problem("%s.outcome: must be Changed, NoOp, Failed or Panicked, got %q", field, run.Outcome)
 		}
+		v.objects(field+".objects", run.Objects)
 		for n, call := range run.Calls {
 			field := fmt.Sprintf("%s.calls[%d]", field, n)
 			switch call.Verb {

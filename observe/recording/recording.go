@@ -52,7 +52,9 @@ type Run struct {
 	Error string `json:"error,omitempty"`
 	// Causes are the reasons why the reconcile ran, the oldest first.
 	Causes []Cause `json:"causes,omitempty"`
-	Calls  []Call  `json:"calls,omitempty"`
+	// Objects are the objects of the causes, if no earlier answer or cause had them in that version.
+	Objects []Object `json:"objects,omitempty"`
+	Calls   []Call   `json:"calls,omitempty"`
 	// Omitted is the number of calls that were not kept.
 	Omitted int `json:"omitted,omitempty"`
 	// Loop reports whether the reconcile was found to be part of a loop.
@@ -93,7 +95,7 @@ type Call struct {
 	Items  int    `json:"items,omitempty"`
 	// Error is the error of the call, or nil.
 	Error *Error `json:"error,omitempty"`
-	// Objects are the objects of the answer that no earlier answer had in that version.
+	// Objects are the objects of the answer that no earlier answer or cause had in that version.
 	Objects []Object `json:"objects,omitempty"`
 	// Stale are the objects that the answer did not have, or had in an older version, although an earlier answer had them.
 	Stale []Stale `json:"stale,omitempty"`

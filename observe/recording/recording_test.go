@@ -33,6 +33,7 @@ func sample() recording.Recording {
 				Type: "Object", At: at, Object: database, Verb: "Updated", Version: "6", Count: 1, After: time.Second,
 				Attempt: 1, Error: "before",
 			}},
+			Objects: []recording.Object{object},
 			Calls: []recording.Call{{
 				At: at, Duration: time.Second, Verb: "update", Apply: true, DryRun: true, Object: config, GenerateName: "a-",
 				Subresource: "status", Cached: true, Before: "6", After: "7", NoOp: true, Items: 1,
