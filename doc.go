@@ -23,6 +23,7 @@
 //   - [trueup.dev/observe/metrics]: the same as metrics for Prometheus
 //   - [trueup.dev/observe/otel]: the same as traces of OpenTelemetry, in a module of its own
 //   - [trueup.dev/observe/recorder]: the last reconciles of each object
+//   - [trueup.dev/observe/recording]: files with what a controller saw and did for an object
 //   - [trueup.dev/console]: web pages that show why objects were reconciled, and what failed
 //
 // Test it:

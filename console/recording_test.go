@@ -50,7 +50,8 @@ func TestRecording_howToRepeatIt(t *testing.T) {
 
 func TestRecording_recorderWithoutObjects(t *testing.T) {
 	_, server := serve(t)
-	if _, body := get(t, server.URL+"/console/objects/database/default/broken", browser); strings.Contains(body, "Record") {
+	_, body := get(t, server.URL+"/console/objects/database/default/broken", browser)
+	if strings.Contains(body, "Record") {
 		t.Errorf("the page leads to a recording:\n%s", body)
 	}
 	response, body := get(t, server.URL+"/console/objects/database/default/broken/recording", "application/json")

@@ -25,6 +25,8 @@
 // [Upgrade] lets a new version of a controller take over from an old one at any point, and the old one from the new
 // one.
 //
+// [FromRecording] makes a scenario of what a running controller saw and did for an object.
+//
 // # How it works
 //
 // The first run has no faults. It is the reference: the state at each [Settle], the objects that were created and
@@ -93,6 +95,10 @@
 //   - states_compare.go compares a state with that of a new object, and states_refused.go finds out whether the
 //     controller refuses a spec
 //   - states_shrink.go simplifies a failure
+//
+// Recordings:
+//   - recording.go has [FromRecording], recording_history.go finds out what users did, and recording_faults.go what failed
+//   - recording_search.go repeats that, and tries similar schedules
 //
 // Versions:
 //   - upgrade.go has [Upgrade], and which version a process runs

@@ -265,3 +265,18 @@ func ExampleState() {
 		},
 	}
 }
+
+// A controller did something wrong in a cluster. Its console has written what it saw and did to a file.
+func ExampleFromRecording() {
+	test := func(t *testing.T) {
+		s, err := converge.FromRecording("testdata/recordings/orders.json", converge.Scenario{
+			Scheme: scheme.Scheme,
+			Setup:  func(mgr ctrl.Manager) error { return (&labeler{mgr.GetClient()}).SetupWithManager(mgr) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		converge.Run(t, s)
+	}
+	_ = test // TestOrders
+}

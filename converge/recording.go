@@ -31,8 +31,9 @@ import (
 //
 // [Run] and [Check] first repeat the answers that failed, and the events that were late, as a schedule of faults. The
 // report says whether all of them were injected and the same errors occurred, see [Recorded]. Then they try similar
-// schedules: each of the faults alone, at the repetitions next to it, and the faults that look alike to a controller. If
-// the recording begins with the start of the controller, they try crashes. After that, they search as for each scenario.
+// schedules: each of the faults alone, at the repetitions next to it, and the faults that look alike to a controller.
+// If the recording begins with the start of the controller, they try crashes. After that, they search as for each
+// scenario.
 //
 // The error lists what is wrong with the file, or what the scenario lacks for it.
 func FromRecording(file string, base Scenario) (Scenario, error) {

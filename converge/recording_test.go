@@ -261,10 +261,13 @@ func check(
 func TestFromRecording_whatIsWrong(t *testing.T) {
 	unknown := recording.Ref{Group: "example.com", Version: "v1", Kind: "Database", Name: "a"}
 	known := recording.Ref{Version: "v1", Kind: "Service", Namespace: "default", Name: "a"}
-	foreign := []recording.Run{{Outcome: "NoOp", Calls: []recording.Call{{Verb: "get", Object: unknown, Objects: []recording.Object{
+	answer := []recording.Object{
 		{Ref: unknown, ResourceVersion: "1", Content: []byte(`{"spec":{}}`)},
 		{Ref: known, ResourceVersion: "1", Content: []byte(`{"spec":{"ports":7}}`)},
-	}}}}}
+	}
+	foreign := []recording.Run{{
+		Outcome: "NoOp", Calls: []recording.Call{{Verb: "get", Object: unknown, Objects: answer}},
+	}}
 	for _, tc := range []struct {
 		name      string
 		recording recording.Recording

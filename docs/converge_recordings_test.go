@@ -47,7 +47,7 @@ func (r *RouteReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		return controllerutil.SetControllerReference(service, route, r.Scheme())
 	})
 	if apierrs.IsConflict(err) {
-		return ctrl.Result{}, nil // somebody else has changed it: the event starts the next reconcile
+		return ctrl.Result{}, nil // another client has changed it: the event starts the next reconcile
 	}
 	return ctrl.Result{}, err
 }

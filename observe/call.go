@@ -73,7 +73,7 @@ func (c *Call) Refused() bool {
 		!apierrors.IsConflict(c.Err) && !apierrors.IsNotFound(c.Err) && !apierrors.IsAlreadyExists(c.Err)
 }
 
-// Returned returns the object that was read or written, or nil if the answer is no object or a list. What applies to
+// Returned returns the object that was read or written, or nil if the answer is a list or empty. What applies to
 // [Call.EachObject] applies to it, too.
 func (c *Call) Returned() client.Object {
 	if c.Err != nil || c.DryRun {

@@ -19,8 +19,8 @@ func recordCommand() *subcommand {
 	o, output := why.Options{}, ""
 	c := newSubcommand("record", "Write what a running controller saw and did for an object to a file for a test")
 	c.arguments = "<kind> <name>"
-	c.long = `record writes a recording of an object to a file: its reconciles with their causes, their calls and the answers,
-and the objects of the answers. Values of Secrets and those that the recorder masks are replaced. The function
+	c.long = `record writes a recording of an object to a file: its reconciles with their causes, their calls and the
+answers, and the objects of the answers. Values of Secrets and those that the recorder masks are replaced. The function
 FromRecording of package converge makes a test of it. The console is that of trueup why. The recorder of the running
 controller must keep objects: set Objects in recorder.Options.`
 	c.example = `  trueup record website default/blog
@@ -51,7 +51,9 @@ controller must keep objects: set Objects in recorder.Options.`
 		if err := os.WriteFile(file, content.Bytes(), 0o600); err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
-		_, err = fmt.Fprintf(stdout, "%s: %d reconciles of %s, %d bytes\n", file, len(found.Runs), found.Object, content.Len())
+		_, err = fmt.Fprintf(
+			stdout, "%s: %d reconciles of %s, %d bytes\n", file, len(found.Runs), found.Object, content.Len(),
+		)
 		return err
 	}
 	return c

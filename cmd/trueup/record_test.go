@@ -39,7 +39,11 @@ func TestRecord(t *testing.T) {
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "orders.json")
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"record", "database", "orders", "--url", server.URL, "--output", file}, &stdout, &stderr); code != 0 {
+	record := func(output string) int {
+		args := []string{"record", "database", "orders", "--url", server.URL, "--output", output}
+		return run(t.Context(), args, &stdout, &stderr)
+	}
+	if code := record(file); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	if got := stdout.String(); !strings.HasPrefix(got, file+": 1 reconciles of Database shop/orders, ") {
@@ -50,14 +54,14 @@ func TestRecord(t *testing.T) {
 		t.Errorf("recording of %v, error %v", found.Object, err)
 	}
 	stdout.Reset()
-	if code := run(t.Context(), []string{"record", "database", "orders", "--url", server.URL, "--output", "-"}, &stdout, &stderr); code != 0 {
+	if code := record("-"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	written, err := os.ReadFile(file)
 	if err != nil || stdout.Len() != len(written) {
 		t.Errorf("the standard output has %d bytes, the file %d, error %v", stdout.Len(), len(written), err)
 	}
-	if code := run(t.Context(), []string{"record", "database", "orders", "--url", server.URL, "--output", "/none/x"}, &stdout, &stderr); code != 1 ||
+	if code := record("/none/x"); code != 1 ||
 		!strings.Contains(stderr.String(), "--output: ") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

@@ -22,12 +22,12 @@
 // # What is not kept
 //
 // The recorder keeps no objects, only the paths and values of changed fields, unless [Options.Objects] is set. It never
-// keeps values of Secrets, nor the values that [Options.Mask] hides. The texts of errors are kept as they are, up to 1 KiB each; an API server may quote
-// an invalid value in them.
+// keeps values of Secrets, nor the values that [Options.Mask] hides. The texts of errors are kept as they are, up to 1
+// KiB each; an API server may quote an invalid value in them.
 //
 // # Recordings
 //
 // With [Options.Objects], the recorder also keeps the objects of the answers of calls, each version once, of the last
-// 100 reconciles of each object that saw or did anything new. [Recorder.Recording] returns them in the format of package
-// [trueup.dev/observe/recording], of which converge.FromRecording makes a test.
+// 100 reconciles of each object that saw or did anything new. [Recorder.Recording] returns them in the format of
+// package [trueup.dev/observe/recording], of which converge.FromRecording makes a test.
 package recorder

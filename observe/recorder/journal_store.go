@@ -20,8 +20,8 @@ var (
 	journalObjectBytes = sizeOf[journalObject]()
 )
 
-// finishJournal adds the run that has finished to its journal, if anything of it was kept, and makes it the one that was used
-// last.
+// finishJournal adds the run that has finished to its journal, if anything of it was kept, and makes the journal the
+// one that was used last.
 func (r *Recorder) finishJournal(j *journal, e *observe.ReconcileFinished, rec *runState, outcome Outcome) {
 	j.mu.Lock()
 	j.finish(e, rec, outcome)
@@ -42,9 +42,7 @@ func (r *Recorder) finishJournal(j *journal, e *observe.ReconcileFinished, rec *
 func (j *journal) finish(e *observe.ReconcileFinished, rec *runState, outcome Outcome) {
 	calls, objects, omitted := j.calls, j.objects, j.omittedCalls
 	j.calls, j.objects, j.omittedCalls = nil, nil, 0
-	if outcome == NoOp && len(objects) == 0 && rec.loop == nil && !slices.ContainsFunc(calls, func(c recording.Call) bool {
-		return c.Error != nil || len(c.Objects) > 0 || len(c.Stale) > 0 || c.Verb != observe.VerbGet && c.Verb != observe.VerbList
-	}) {
+	if outcome == NoOp && len(objects) == 0 && rec.loop == nil && !slices.ContainsFunc(calls, saysMore) {
 		j.noOps++
 		return
 	}
@@ -78,6 +76,12 @@ func (j *journal) finish(e *observe.ReconcileFinished, rec *runState, outcome Ou
 	if len(j.runs) > maxJournal {
 		j.dropRun()
 	}
+}
+
+// saysMore reports whether a call is worth keeping if its run changed nothing: it is no read of what is known.
+func saysMore(c recording.Call) bool {
+	isRead := c.Verb == observe.VerbGet || c.Verb == observe.VerbList
+	return !isRead || c.Error != nil || len(c.Objects) > 0 || len(c.Stale) > 0
 }
 
 // objectsOf returns the last version of each object that causes and calls had.

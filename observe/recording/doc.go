@@ -8,7 +8,7 @@
 // # What a recording contains
 //
 // A recording has the reconciles of one object: why each ran, its calls and their answers, and how it ended. Each
-// version of each object that an answer had is there once, with the first call that returned it. Values of Secrets and
+// version of each object that a cause or an answer had is there once, with the first run or call that had it. Values of Secrets and
 // those that the mask of the recorder hides are replaced, see [trueup.dev/observe.Mask.Encode].
 //
 // Reads from caches are only there if they returned something new, or something old: [Call.Stale] lists what a call
@@ -16,6 +16,7 @@
 //
 // # What it does not contain
 //
-// Calls to systems outside of the cluster, other clients' calls, and what nobody read. Texts of errors are kept as they
-// are; an API server may quote an invalid value in them. So look at a recording before you pass it on.
+// Calls to systems outside of the cluster, other clients' calls, and objects that the controller neither read nor was
+// told about. Texts of errors are kept as they are; an API server may quote an invalid value in them. So look at a
+// recording before you pass it on.
 package recording

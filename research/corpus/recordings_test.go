@@ -163,7 +163,9 @@ var recordedBugs = map[string]string{
 	"c15-members-in-list-order":      similar,
 }
 
-var allRecordings = flag.Bool("corpus.recordings", false, "record all bugs, and print what finds them with the recording")
+var allRecordings = flag.Bool(
+	"corpus.recordings", false, "record all bugs, and print what finds them with the recording",
+)
 
 // TestRecordings_fromABugToAFailingTest records bugs, and expects a test that fails for the same reason from each
 // recording, and none that fails for the correct reconciler.
