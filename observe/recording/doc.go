@@ -8,8 +8,8 @@
 // # What a recording contains
 //
 // A recording has the reconciles of one object: why each ran, its calls and their answers, and how it ended. Each
-// version of each object that a cause or an answer had is there once, with the first run or call that had it. Values of Secrets and
-// those that the mask of the recorder hides are replaced, see [trueup.dev/observe.Mask.Encode].
+// version of each object that a cause or an answer had is there once, with the first run or call that had it. Values
+// of Secrets and those that the mask of the recorder hides are replaced, see [trueup.dev/observe.Mask.Encode].
 //
 // Reads from caches are only there if they returned something new, or something old: [Call.Stale] lists what a call
 // returned although an earlier one had returned or written a newer version. Reconciles without any of that are counted.
