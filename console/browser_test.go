@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,7 +39,8 @@ func TestInBrowser(t *testing.T) {
 		arguments = append(arguments, screenshots)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", arguments...)
-	cmd.Dir, cmd.Env, cmd.Stderr = directory, append(environment, "HIDDEN="+s.password(t)), os.Stderr
+	cmd.Dir, cmd.Stderr = directory, os.Stderr
+	cmd.Env = append(slices.Clone(environment), "HIDDEN="+s.password(t))
 	output, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +99,9 @@ func prepareBrowser(t *testing.T) (directory string, environment []string) {
 		t.Fatal(err)
 	}
 	environment = append(os.Environ(), "CHROMIUM="+chromium)
-	install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
+	install := exec.CommandContext(
+		t.Context(), "npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund",
+	)
 	install.Dir = directory
 	if out, err := install.CombinedOutput(); err != nil {
 		missing(fmt.Sprintf("npm cannot install playwright-core: %v\n%s", err, strings.TrimSpace(string(out))))

@@ -85,7 +85,8 @@ func newScene(t *testing.T) *scene {
 	if err := console.AddToManager(mgr, console.Options{Address: s.address, Recorder: s.recorder}); err != nil {
 		t.Fatal(err)
 	}
-	if err := databaseexample.SetupWithManager(t.Context(), mgr, databaseexample.Options{Backups: &backup.Fake{}}); err != nil {
+	options := databaseexample.Options{Backups: &backup.Fake{}}
+	if err := databaseexample.SetupWithManager(t.Context(), mgr, options); err != nil {
 		t.Fatal(err)
 	}
 	addAutoscaler(t, mgr)
