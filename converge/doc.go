@@ -97,7 +97,8 @@
 //   - states_shrink.go simplifies a failure
 //
 // Recordings:
-//   - recording.go has [FromRecording], recording_history.go finds out what users did, and recording_faults.go what failed
+//   - recording.go has [FromRecording]; recording_history.go finds out what users did, and recording_faults.go what
+//     failed
 //   - recording_search.go repeats that, and tries similar schedules
 //
 // Versions:

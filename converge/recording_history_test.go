@@ -74,14 +74,16 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				read(first), wrote("update", version(theService, 2, "", `"spec":{"type":"ClusterIP"},"status":{"a":1}`)),
 				read(version(theService, 3, "", `"spec":{"type":"NodePort"},"status":{"a":1}`)),
 			},
-			false, nil, []string{"apply Service shop/web", "change Service shop/web"},
+			false, nil,
+			[]string{"apply Service shop/web", "change Service shop/web"},
 		},
 		{
 			"a change of metadata that is none of theirs",
 			[]recording.Call{
 				read(first, version(theService, 2, `"generation":2,"finalizers":["a"]`, `"spec":{"type":"ClusterIP"}`)),
 			},
-			false, nil, []string{"apply Service shop/web"},
+			false, nil,
+			[]string{"apply Service shop/web"},
 		},
 		{
 			"they delete it, and it has finalizers",
@@ -89,14 +91,16 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				read(first, version(theService, 2, `"deletionTimestamp":"2026-01-01T00:00:00Z"`, `"spec":{"type":"ClusterIP"}`)),
 				failed("get", theService, 404, gone),
 			},
-			false, nil, []string{"apply Service shop/web", "delete Service shop/web"},
+			false, nil,
+			[]string{"apply Service shop/web", "delete Service shop/web"},
 		},
 		{
 			"they delete and create it",
 			[]recording.Call{
 				read(version(theService, 1, `"uid":"1"`, ""), version(theService, 5, `"uid":"2"`, "")),
 			},
-			false, nil, []string{"apply Service shop/web", "delete Service shop/web", "apply Service shop/web"},
+			false, nil,
+			[]string{"apply Service shop/web", "delete Service shop/web", "apply Service shop/web"},
 		},
 		{
 			"a secret that exists, and one that they create",
@@ -104,7 +108,9 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				read(first, version(theSecret, 2, "", "")), failed("get", lateSecret, 404, gone),
 				read(version(lateSecret, 3, "", "")),
 			},
-			false, []string{"Secret key"}, []string{"apply Service shop/web", "apply Secret shop/late"},
+			false,
+			[]string{"Secret key"},
+			[]string{"apply Service shop/web", "apply Secret shop/late"},
 		},
 		{
 			"children of the controller, and a write whose answer was lost",
@@ -113,7 +119,8 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				read(version(theConfig, 3, ownedByService, `"data":{"a":"2"}`)), failed("update", theService, 504, "Timeout"),
 				read(version(theService, 4, "", `"spec":{"type":"NodePort"}`)),
 			},
-			false, nil, []string{"apply Service shop/web"},
+			false, nil,
+			[]string{"apply Service shop/web"},
 		},
 		{
 			"another client deletes a child, and its status is that of another controller",
@@ -121,7 +128,8 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				read(first, child, version(theConfig, 3, ownedByService, `"status":{"a":1}`)),
 				failed("get", theConfig, 404, gone),
 			},
-			false, nil, []string{"apply Service shop/web", "change status of ConfigMap shop/web", "delete ConfigMap shop/web"},
+			false, nil,
+			[]string{"apply Service shop/web", "change status of ConfigMap shop/web", "delete ConfigMap shop/web"},
 		},
 		{
 			"the same, with actors",
@@ -129,7 +137,8 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				read(first, child, version(theConfig, 3, ownedByService, `"status":{"a":1}`)),
 				failed("get", theConfig, 404, gone),
 			},
-			true, nil, []string{"apply Service shop/web"},
+			true, nil,
+			[]string{"apply Service shop/web"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

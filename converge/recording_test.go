@@ -279,16 +279,22 @@ func TestFromRecording_whatIsWrong(t *testing.T) {
 		}},
 		{"no scheme", recording.Recording{Version: 1, Object: known}, converge.Scenario{}, []string{"Scheme is required"}},
 		{
-			"an unknown kind", recording.Recording{Version: 1, Object: unknown},
-			converge.Scenario{Scheme: clientgoscheme.Scheme}, []string{"does not have example.com/v1, Kind=Database"},
+			"an unknown kind",
+			recording.Recording{Version: 1, Object: unknown},
+			converge.Scenario{Scheme: clientgoscheme.Scheme},
+			[]string{"does not have example.com/v1, Kind=Database"},
 		},
 		{
-			"nothing was read", recording.Recording{Version: 1, Object: known},
-			converge.Scenario{Scheme: clientgoscheme.Scheme}, []string{"no call has read or written Service default/a"},
+			"nothing was read",
+			recording.Recording{Version: 1, Object: known},
+			converge.Scenario{Scheme: clientgoscheme.Scheme},
+			[]string{"no call has read or written Service default/a"},
 		},
 		{
-			"objects of unknown kinds", recording.Recording{Version: 1, Object: known, Runs: foreign},
-			converge.Scenario{Scheme: clientgoscheme.Scheme}, []string{
+			"objects of unknown kinds",
+			recording.Recording{Version: 1, Object: known, Runs: foreign},
+			converge.Scenario{Scheme: clientgoscheme.Scheme},
+			[]string{
 				"runs[0].calls[0].objects[0] Database a: the scheme of the scenario does not have example.com/v1, Kind=Database",
 				"runs[0].calls[0].objects[1]: content: json",
 			},

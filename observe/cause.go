@@ -83,8 +83,8 @@ type Change struct {
 	// Path consists of JSON field names. List items are identified by their name, conditions by their type, other items
 	// by their index. The path of a condition contains its status and reason.
 	Path string `json:"path"`
-	// Before and After are the values as JSON. They are empty if the value is missing, and "•••" if it is masked. Those of a
-	// condition are its messages, if these differ.
+	// Before and After are the values as JSON. They are empty if the value is missing, and "•••" if it is masked. Those
+	// of a condition are its messages, if these differ.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }

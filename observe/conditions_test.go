@@ -26,7 +26,8 @@ func TestChangesOfConditionsHaveMessages(t *testing.T) {
 		"changed": {pod("False", "no disk"), pod("False", "no CPU"), Mask{}, Change{path + "message", `"no disk"`, `"no CPU"`}},
 		"equal":   {pod("False", "-"), pod("True", "-"), Mask{}, Change{path + "status False→True", "", ""}},
 		"masked": {
-			pod("False", "no disk"), pod("True", ""), Mask{Paths: []string{"status.conditions[Ready].message"}},
+			pod("False", "no disk"), pod("True", ""),
+			Mask{Paths: []string{"status.conditions[Ready].message"}},
 			Change{path + "status False→True, message", "•••", ""},
 		},
 	} {

@@ -42,8 +42,8 @@ func Of(mgr manager.Manager) *Hub {
 	return hub.(*Hub)
 }
 
-// identify returns the identity of a manager: that of its cache, which wrappers of managers pass on or wrap. It does not
-// keep the manager in memory, and its hub is removed with it.
+// identify returns the identity of a manager: that of its cache, which wrappers of managers pass on or wrap. It does
+// not keep the manager in memory, and its hub is removed with it.
 func identify(mgr manager.Manager) (id weak.Pointer[byte], ok bool) {
 	c := mgr.GetCache()
 	for {

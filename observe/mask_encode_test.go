@@ -42,36 +42,47 @@ func TestMask_Encode(t *testing.T) {
 		want string
 	}{
 		{
-			"values of a Secret are masked, and its keys and labels are kept", observe.Mask{}, "Secret",
+			"values of a Secret are masked, and its keys and labels are kept",
+			observe.Mask{},
+			"Secret",
 			&corev1.Secret{ObjectMeta: metadata, Type: "Opaque", Data: map[string][]byte{"password": []byte("hunter2")}},
 			`{"apiVersion":"v1","data":{"password":"MASKED"},"kind":"Secret","metadata":{"annotations":{"note":"MASKED"},` +
 				kept + `,"type":"Opaque"}`,
 		},
 		{
-			"the values of other kinds are kept", observe.Mask{}, "ConfigMap",
+			"the values of other kinds are kept",
+			observe.Mask{},
+			"ConfigMap",
 			&corev1.ConfigMap{ObjectMeta: metadata, Data: map[string]string{"a": "b"}},
 			`{"apiVersion":"v1","data":{"a":"b"},"kind":"ConfigMap","metadata":{"annotations":{"note":"x"},` + kept + `}`,
 		},
 		{
-			"masked paths", observe.Mask{Paths: []string{"data[token]"}}, "ConfigMap",
+			"masked paths",
+			observe.Mask{Paths: []string{"data[token]"}},
+			"ConfigMap",
 			&corev1.ConfigMap{Data: map[string]string{"token": "b", "tokens": "c", "empty": ""}},
 			`{"apiVersion":"v1","data":{"empty":"","token":"MASKED","tokens":"c"},"kind":"ConfigMap","metadata":{}}`,
 		},
 		{
-			"a masked path with the name of an item", observe.Mask{Paths: []string{"spec.containers[app].env"}}, "Pod", pod,
+			"a masked path with the name of an item",
+			observe.Mask{Paths: []string{"spec.containers[app].env"}},
+			"Pod", pod,
 			`{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{"containers":[` +
 				`{"env":[{"name":"MASKED","value":"MASKED"}],"image":"web:1","name":"app","resources":{},"tty":true},` +
 				`{"image":"side:1","name":"side","resources":{}}]},"status":{}}`,
 		},
 		{
 			"a masked path with the index of an item, and a boolean",
-			observe.Mask{Paths: []string{"spec.containers[0].tty"}}, "Pod", pod,
+			observe.Mask{Paths: []string{"spec.containers[0].tty"}},
+			"Pod", pod,
 			`{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{"containers":[` +
 				`{"env":[{"name":"KEY","value":"k"}],"image":"web:1","name":"app","resources":{},"tty":false},` +
 				`{"image":"side:1","name":"side","resources":{}}]},"status":{}}`,
 		},
 		{
-			"all values", observe.Mask{All: true}, "ConfigMap",
+			"all values",
+			observe.Mask{All: true},
+			"ConfigMap",
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"a": "b"}},
 			`{"apiVersion":"v1","data":{"a":"MASKED"},"kind":"ConfigMap","metadata":{"name":"a"}}`,
 		},
@@ -100,7 +111,7 @@ func TestMask_Encode_showsWhichTextsAreEqual(t *testing.T) {
 		}
 		return string(data)
 	}
-	if encode("a") != encode("a") || encode("a") == encode("b") {
+	if first, again := encode("a"), encode("a"); first != again || first == encode("b") {
 		t.Errorf("got %s and %s", encode("a"), encode("b"))
 	}
 }

@@ -30,7 +30,7 @@ controller must keep objects: set Objects in recorder.Options.`
 	c.flags.StringVar(
 		&output, "output", "", "`file` to write, or - for the standard output (default: the kind and the name)",
 	)
-	c.run = func(ctx context.Context, stdout, stderr io.Writer) error {
+	c.run = func(ctx context.Context, stdout, _ io.Writer) error {
 		if err := connect(); err != nil {
 			return err
 		}

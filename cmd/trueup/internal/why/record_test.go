@@ -50,7 +50,8 @@ func TestRecord_errors(t *testing.T) {
 	}{
 		{"unknown object", Options{Kind: "database", Name: "other", URL: server.URL}, "know 3 objects"},
 		{
-			"several controllers", Options{Kind: "database", Name: "orders", URL: server.URL},
+			"several controllers",
+			Options{Kind: "database", Name: "orders", URL: server.URL},
 			"shop/orders of controller database",
 		},
 		{
