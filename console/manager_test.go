@@ -145,11 +145,11 @@ func addCopier(t *testing.T, mgr manager.Manager) {
 	}
 }
 
-func TestWhatWroteThisFieldAndIsTheSecretHidden(t *testing.T) {
+// runCopier runs the copier with a console, and returns a client and the address of the metrics server.
+func runCopier(t *testing.T, options console.Options) (c client.Client, address string) {
+	t.Helper()
 	mgr, address := newManager(t, metricsserver.Options{})
-	if err := console.AddToManager(mgr, console.Options{
-		Recorder: recorder.New(recorder.Options{Mask: observe.Mask{Paths: []string{"data.password"}}}),
-	}); err != nil {
+	if err := console.AddToManager(mgr, options); err != nil {
 		t.Fatal(err)
 	}
 	addCopier(t, mgr)
@@ -158,6 +158,13 @@ func TestWhatWroteThisFieldAndIsTheSecretHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, address
+}
+
+func TestWhatWroteThisFieldAndIsTheSecretHidden(t *testing.T) {
+	c, address := runCopier(t, console.Options{
+		Recorder: recorder.New(recorder.Options{Mask: observe.Mask{Paths: []string{"data.password"}}}),
+	})
 	from := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
 	if err := c.Create(t.Context(), from); err != nil {
 		t.Fatal(err)

@@ -9,24 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/console"
 )
 
 // The controller fails, so its requests are added to the queue again.
 func TestHowLongAreRequestsInTheQueue(t *testing.T) {
-	mgr, address := newManager(t, metricsserver.Options{})
-	if err := console.AddToManager(mgr, console.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	addCopier(t, mgr)
-	run(t, mgr)
-	c, err := client.New(mgr.GetConfig(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, address := runCopier(t, console.Options{})
 	fails := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fails"}}
 	if err := c.Create(t.Context(), fails); err != nil {
 		t.Fatal(err)
