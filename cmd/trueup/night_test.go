@@ -144,19 +144,7 @@ func (n *night) revert() {
 const configurationKey = "postgresql.conf"
 
 // allowNoServers creates a quota that allows no StatefulSets.
-func (n *night) allowNoServers() {
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}},
-	}
-	n.Add(quota)
-	apitest.Until(n.Env, quota, func(quota *corev1.ResourceQuota) error {
-		if len(quota.Status.Hard) == 0 {
-			return errors.New("the quota is not in force yet")
-		}
-		return nil
-	})
-}
+func (n *night) allowNoServers() { n.AddQuota("small", "count/statefulsets.apps", "0") }
 
 // forbidServers removes the permission to create StatefulSets from the role.
 func (n *night) forbidServers() {

@@ -5,14 +5,18 @@ package apitest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +97,23 @@ func (e *Env) Add(objects ...client.Object) {
 		e.place(object)
 		e.Must(e.Create(e.Context(), object))
 	}
+}
+
+// AddQuota creates a quota of one resource, and waits until it is in force.
+func (e *Env) AddQuota(name string, of corev1.ResourceName, limit string) *corev1.ResourceQuota {
+	e.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{of: resource.MustParse(limit)}},
+	}
+	e.Add(quota)
+	Until(e, quota, func(quota *corev1.ResourceQuota) error {
+		if len(quota.Status.Hard) == 0 {
+			return errors.New("the quota is not in force yet")
+		}
+		return nil
+	})
+	return quota
 }
 
 // Read reads an object by its name, in the namespace of the test unless it has a namespace.

@@ -328,18 +328,7 @@ func TestDatabase_deletedBeforeItHadServers(t *testing.T) {
 // allowNoServers creates a quota that allows no StatefulSets.
 func (e *env) allowNoServers() *corev1.ResourceQuota {
 	e.Helper()
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}},
-	}
-	e.Add(quota)
-	apitest.Until(e.Env, quota, func(quota *corev1.ResourceQuota) error {
-		if len(quota.Status.Hard) == 0 {
-			return errors.New("the quota is not in force yet")
-		}
-		return nil
-	})
-	return quota
+	return e.AddQuota("small", "count/statefulsets.apps", "0")
 }
 
 // A quota rejects the servers. The condition reports it, and they are created when the quota allows it.
