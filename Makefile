@@ -7,7 +7,7 @@ SHELL := /usr/bin/env bash -o pipefail
 GO      ?= go
 TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with Go code, and all modules.
-CODE    := . controlplane benchmarks observe/otel research
+CODE    := . controlplane benchmarks graph/svg observe/otel research
 MODULES := $(CODE) operators tools
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(call flags,$$directory) && $(2)) || exit; done
@@ -62,6 +62,7 @@ else
 	cd controlplane && TRUEUP_CONTROLPLANE=$$(cd .. && $(GO) run ./cmd/trueup build) $(GO) test -race -timeout 20m $$($(GO) list ./internal/... | grep -v /internal/controllers)
 	cd controlplane && $(call flags,controlplane) && $(GO) test -timeout 20m . ./cmd/... ./internal/controllers
 	@echo "== 6 of 6: traces, the benchmarks' own tests, the corpus of bugs, the in-memory API compared with the real one, and public operators"
+	cd graph/svg && $(GO) test $(TESTFLAGS) ./...
 	cd observe/otel && $(GO) test $(TESTFLAGS) ./...
 	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
 	cd research && $(GO) test -p 1 -timeout 30m ./...

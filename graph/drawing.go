@@ -111,11 +111,14 @@ func (g *Graph) Mermaid() string {
 	return b.String()
 }
 
-// DOT returns the graph in the language of Graphviz. To make an SVG file, run dot -Tsvg.
+// DOT returns the graph in the language of Graphviz. To make an SVG file of it, run
+// "dot -Tsvg", or "go run trueup.dev/graph/svg@latest" without Graphviz.
 func (g *Graph) DOT() string {
 	var b strings.Builder
-	b.WriteString("digraph reconcilers {\n  rankdir=LR\n  node [shape=box, fontname=\"sans-serif\"]\n" +
-		"  edge [fontname=\"sans-serif\", fontsize=10]\n")
+	// Graphviz knows the widths of Helvetica. The margin leaves room for the wider fonts that a viewer may choose instead.
+	const font = `fontname="Helvetica,Arial,sans-serif"`
+	b.WriteString("digraph reconcilers {\n  rankdir=LR\n  ordering=out\n  node [shape=box, margin=\"0.45,0.08\", " + font + "]\n" +
+		"  edge [fontsize=10, " + font + "]\n")
 	d := draw(g)
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ")
 	for _, box := range d.boxes {

@@ -19,11 +19,12 @@ import (
 )
 
 // graphFormats are the output formats of the command graph.
-var graphFormats = map[string]func(*graph.Graph) (string, error){
-	"text":    func(g *graph.Graph) (string, error) { return g.Text(), nil },
-	"mermaid": func(g *graph.Graph) (string, error) { return g.Mermaid(), nil },
-	"dot":     func(g *graph.Graph) (string, error) { return g.DOT(), nil },
-	"json": func(g *graph.Graph) (string, error) {
+var graphFormats = map[string]func(context.Context, *graph.Graph) (string, error){
+	"text":    func(_ context.Context, g *graph.Graph) (string, error) { return g.Text(), nil },
+	"mermaid": func(_ context.Context, g *graph.Graph) (string, error) { return g.Mermaid(), nil },
+	"dot":     func(_ context.Context, g *graph.Graph) (string, error) { return g.DOT(), nil },
+	"svg":     svg,
+	"json": func(_ context.Context, g *graph.Graph) (string, error) {
 		content, err := json.MarshalIndent(g, "", "  ")
 		return string(content) + "\n", err
 	},
@@ -36,20 +37,20 @@ them owns, tracks, watches and writes. It needs no cluster. The main function mu
 
   graph.Main(scheme, setUp)    // before it connects to a cluster
 
-Graphviz makes an SVG file of the format dot: trueup graph --format dot | dot -Tsvg`
+The format svg needs the program dot of Graphviz. Without it: ` + withoutGraphviz
 	c.example = `  trueup graph --package ./cmd --format mermaid`
 	pkg := packageFlag(c)
-	format := c.flags.StringP("format", "f", "text", "the format: text, mermaid, dot or json")
+	format := c.flags.StringP("format", "f", "text", "the format: text, mermaid, dot, svg or json")
 	c.run = func(ctx context.Context, stdout, stderr io.Writer) error {
 		render, ok := graphFormats[*format]
 		if !ok {
-			return fmt.Errorf("--format must be text, mermaid, dot or json, got %q", *format)
+			return fmt.Errorf("--format must be text, mermaid, dot, svg or json, got %q", *format)
 		}
 		g, err := graphOf(ctx, *pkg, stderr)
 		if err != nil {
 			return err
 		}
-		text, err := render(g)
+		text, err := render(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -57,6 +58,23 @@ Graphviz makes an SVG file of the format dot: trueup graph --format dot | dot -T
 		return err
 	}
 	return c
+}
+
+const withoutGraphviz = "trueup graph --format dot | go run trueup.dev/graph/svg@latest"
+
+// svg lets Graphviz draw the graph.
+func svg(ctx context.Context, g *graph.Graph) (string, error) {
+	path, err := exec.LookPath("dot")
+	if err != nil {
+		return "", fmt.Errorf("no program dot on the PATH: install Graphviz, or run: %s", withoutGraphviz)
+	}
+	var out, stderr strings.Builder
+	cmd := exec.CommandContext(ctx, path, "-Tsvg")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(g.DOT()), &out, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%v: %w\n%s", cmd, err, stderr.String())
+	}
+	return out.String(), nil
 }
 
 func packageFlag(c *subcommand) *string {

@@ -4,11 +4,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/graph"
 )
 
 func TestGraph_OfTheExample(t *testing.T) {
@@ -70,7 +73,7 @@ func TestGraph_Mistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		"format":     {[]string{"--format", "svg"}, `error: --format must be text, mermaid, dot or json, got "svg"`},
+		"format":     {[]string{"--format", "png"}, `error: --format must be text, mermaid, dot, svg or json, got "png"`},
 		"no program": {[]string{"--package", "../../graph"}, "error: --package ../../graph is not a main package"},
 		"no line":    {[]string{"--package", "../../examples/quickstart"}, "does not import trueup.dev/graph; call"},
 		"no package": {[]string{"--package", "./nowhere"}, "error: --package ./nowhere: "},
@@ -79,5 +82,27 @@ func TestGraph_Mistakes(t *testing.T) {
 		if code := c.ends(); code != 1 || !strings.Contains(c.output(), tc.want) {
 			t.Errorf("%s: exit code %d, want 1 and %q in:\n%s", name, code, tc.want, c.output())
 		}
+	}
+}
+
+// TestGraph_AsADrawing draws with the Graphviz of graph/svg.
+func TestGraph_AsADrawing(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, "dot"), ".")
+	build.Dir = "../../graph/svg"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	c := start(t, "graph", "--package", "../../examples/database/cmd", "--format", "svg")
+	if code := c.ends(); code != 0 || !strings.Contains(c.stdout.String(), ">owns</text>\n") {
+		t.Errorf("exit code %d, want 0 and an SVG file:\n%s", code, c.output())
+	}
+
+	t.Setenv("PATH", t.TempDir())
+	_, err := svg(t.Context(), &graph.Graph{})
+	want := "no program dot on the PATH: install Graphviz, or run: " + withoutGraphviz
+	if err == nil || err.Error() != want {
+		t.Errorf("without Graphviz: error %v, want %q", err, want)
 	}
 }
