@@ -184,7 +184,7 @@ func (r *AggregateReconciler[T]) scope() scope {
 	return scope{
 		request: r.Request, config: &r.Config, originalConfig: &r.Config,
 		resourceType: r.Type, originalResourceType: r.Type,
-		watched: &r.watched,
+		watched: &r.watched, controller: r.Name,
 	}
 }
 

@@ -220,7 +220,7 @@ func (c *children[T, CT]) deleteExtra(ctx context.Context, parent T, extra []CT)
 }
 
 func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {
-	if manager, ok := c.manager.(*UpdatingObjectManager[CT]); ok {
+	if manager, ok := c.manager.(sharingManager[CT]); ok {
 		managed, err = manager.manage(ctx, parent, actual, desired, !c.shared.Empty())
 	} else {
 		managed, err = c.manager.Manage(ctx, parent, actual, desired)

@@ -22,7 +22,7 @@ import (
 // sharesWith reports whether children can be listed without copying them. The code here does not change them, but a
 // custom object manager may.
 func (c *children[T, CT]) sharesWith(config Config) bool {
-	if _, ours := c.manager.(*UpdatingObjectManager[CT]); !ours || config.cache == nil {
+	if _, ours := c.manager.(sharingManager[CT]); !ours || config.cache == nil {
 		return false
 	}
 	items, err := meta.GetItemsPtr(c.childListType)

@@ -27,20 +27,41 @@ func init() {
 	metrics.Registry.MustRegister(schemaFailures)
 }
 
+// comparer compares objects of a kind before they are written. The zero value is ready to use. It is safe for concurrent
+// use.
+type comparer[T client.Object] struct {
+	schemas  defaults.Schemas
+	carriers carriers
+}
+
+// copyToCompare returns a copy that shares its managed fields. They are large and are never changed in place.
+func (c *comparer[T]) copyToCompare(obj T) T {
+	value := reflect.ValueOf(obj).Elem()
+	if _, ok := any(obj).(runtime.Unstructured); ok || value.Kind() != reflect.Struct || len(obj.GetManagedFields()) == 0 {
+		return obj.DeepCopyObject().(T)
+	}
+	copied := c.carriers.copyPart(obj, func(carrier reflect.Value) {
+		carrier.Set(value)
+		carrier.Addr().Interface().(client.Object).SetManagedFields(nil)
+	})
+	copied.SetManagedFields(obj.GetManagedFields())
+	return copied.(T)
+}
+
 // withDefaults returns a copy of current, which is about to be written, with the defaults of the API server. It reports
 // whether all defaults are known. An object without a UID was not read from an API server but, for example, from a fake
 // client: its defaults are unknown. withDefaults does not change its arguments.
-func (r *UpdatingObjectManager[T]) withDefaults(w writer, current, actual T) (filled T, known bool) {
+func (c *comparer[T]) withDefaults(w writer, current, actual T) (filled T, known bool) {
 	if actual.GetUID() == "" {
 		return current, false
 	}
-	filled = r.copyToCompare(current)
+	filled = c.copyToCompare(current)
 	if defaults.Update(filled, actual) {
 		defaults.KeepUnset(filled, current, actual)
 		return filled, true
 	}
 	mayExplain := mayBeDefaults(difference.Between(actual, current))
-	byServer, known := withSchemaDefaults(w.log, w.config, &r.schemas, current, mayExplain)
+	byServer, known := withSchemaDefaults(w.log, w.config, &c.schemas, current, mayExplain)
 	if !known {
 		return current, false
 	}

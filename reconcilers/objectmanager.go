@@ -35,6 +35,11 @@ type FinalizerHolder interface {
 	HeldFinalizer() string
 }
 
+// sharingManager is an object manager that does not change actual objects, so that a cache can share them.
+type sharingManager[T client.Object] interface {
+	manage(ctx context.Context, resource client.Object, actual, desired T, shared bool) (T, error)
+}
+
 // exists reports whether obj is a stored object.
 func exists(obj client.Object) bool {
 	if nilcheck.IsNilPointer(obj) {

@@ -173,7 +173,7 @@ func (r *ResourceReconciler[T]) scope(req Request) scope {
 		request: req,
 		config:  &r.Config, originalConfig: &r.Config,
 		resourceType: r.Type, originalResourceType: r.Type,
-		watched: &r.watched,
+		watched: &r.watched, controller: r.Name,
 	}
 }
 

@@ -10,17 +10,12 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/defaults"
 	"trueup.dev/internal/difference"
 	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
 
@@ -83,8 +78,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 
 	lazyInit  sync.Once
 	admission admissionMemory[Type]
-	schemas   defaults.Schemas
-	carriers  carriers
+	comparer  comparer[Type]
 }
 
 func (r *UpdatingObjectManager[T]) init() {
@@ -154,7 +148,11 @@ func (r *UpdatingObjectManager[T]) manage(
 		if actual.GetDeletionTimestamp() != nil {
 			return none, nil
 		}
-		return none, r.delete(ctx, resource, actual)
+		if err := r.writer(ctx, resource).delete(actual); err != nil {
+			return none, err
+		}
+		r.admission.forget(actual.GetUID())
+		return none, nil
 	}
 	if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 		return none, err
@@ -163,22 +161,6 @@ func (r *UpdatingObjectManager[T]) manage(
 		return r.create(ctx, resource, desired)
 	}
 	return r.update(ctx, resource, actual, desired, shared)
-}
-
-func (r *UpdatingObjectManager[T]) delete(ctx context.Context, resource client.Object, actual T) error {
-	w := r.writer(ctx, resource)
-	w.log.Info("deleting unwanted resource", "resource", identify(actual))
-	// The preconditions protect a newer object of the same name.
-	switch err := w.config.Delete(ctx, actual, preconditions(actual)...); {
-	case apierrs.IsNotFound(err), apierrs.IsConflict(err) && actual.GetUID() != "":
-		w.log.V(1).Info("unwanted resource no longer exists", "resource", identify(actual))
-	case err != nil:
-		return w.failed(err, "unable to delete unwanted resource", "DeleteFailed", "delete", actual)
-	default:
-		w.succeeded("Deleted", actual)
-	}
-	r.admission.forget(actual.GetUID())
-	return nil
 }
 
 func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.Object, desired T) (T, error) {
@@ -206,7 +188,7 @@ func (r *UpdatingObjectManager[T]) update(
 	}
 
 	// The cache may share actual, so callbacks receive a copy.
-	current := r.copyToCompare(actual)
+	current := r.comparer.copyToCompare(actual)
 	if r.HarmonizeImmutableFields != nil {
 		r.HarmonizeImmutableFields(current, desired)
 	}
@@ -219,12 +201,12 @@ func (r *UpdatingObjectManager[T]) update(
 		case !shared:
 			return actual, nil
 		case !identical:
-			return r.copyToCompare(actual), nil
+			return r.comparer.copyToCompare(actual), nil
 		}
 		return current, nil
 	}
 
-	filled, known := r.withDefaults(w, current, actual)
+	filled, known := r.comparer.withDefaults(w, current, actual)
 	if known && difference.Equal(filled, actual) {
 		w.log.V(1).Info(
 			"resource is in sync with the defaults of the API server, no update required", "resource", identify(actual),
@@ -232,7 +214,7 @@ func (r *UpdatingObjectManager[T]) update(
 		// The actual object is what the server stores for the desired object.
 		r.remember(w.log, desired.DeepCopyObject().(T), actual)
 		if shared {
-			return r.copyToCompare(actual), nil
+			return r.comparer.copyToCompare(actual), nil
 		}
 		return actual, nil
 	}
@@ -257,20 +239,6 @@ func (r *UpdatingObjectManager[T]) update(
 	return current, nil
 }
 
-// copyToCompare returns a copy that shares its managed fields. They are large and are never changed in place.
-func (r *UpdatingObjectManager[T]) copyToCompare(obj T) T {
-	value := reflect.ValueOf(obj).Elem()
-	if _, ok := any(obj).(runtime.Unstructured); ok || value.Kind() != reflect.Struct || len(obj.GetManagedFields()) == 0 {
-		return obj.DeepCopyObject().(T)
-	}
-	copied := r.carriers.copyPart(obj, func(carrier reflect.Value) {
-		carrier.Set(value)
-		carrier.Addr().Interface().(client.Object).SetManagedFields(nil)
-	})
-	copied.SetManagedFields(obj.GetManagedFields())
-	return copied.(T)
-}
-
 // remember records the object that the server stored for the requested object. It keeps requested.
 func (r *UpdatingObjectManager[T]) remember(log logr.Logger, requested, stored T) {
 	if r.MergeBeforeUpdate == nil {
@@ -288,55 +256,12 @@ func (r *UpdatingObjectManager[T]) remember(log logr.Logger, requested, stored T
 	}
 }
 
-// writer holds the values that are needed to write one object for one reconciled resource.
-type writer struct {
-	ctx      context.Context
-	log      logr.Logger
-	resource client.Object
-	config   Config
-	original Config
-}
-
 func (r *UpdatingObjectManager[T]) writer(ctx context.Context, resource client.Object) writer {
-	w := writer{
-		ctx:      ctx,
-		log:      logr.FromContextOrDiscard(ctx).WithName(r.Name),
-		resource: resource,
-		config:   RetrieveConfigOrDie(ctx),
-		original: RetrieveOriginalConfigOrDie(ctx),
-	}
+	w := newWriter(ctx, r.Name, resource)
 	if r.DangerouslyAllowDuckTypes {
 		w.config = w.config.WithDangerousDuckClientOperations()
 	}
 	return w
-}
-
-func (w writer) succeeded(reason string, obj client.Object) {
-	w.original.recorder().Eventf(w.resource, corev1.EventTypeNormal, reason, reason+" %s %q", typeName(obj), obj.GetName())
-}
-
-func (w writer) failed(err error, message, reason, verb string, obj client.Object) error {
-	if !isSilent(w.ctx, err) {
-		w.log.Error(err, message, "resource", identify(obj))
-		w.original.recorder().Eventf(w.resource, corev1.EventTypeWarning, reason,
-			"Failed to "+verb+" %s %q: %v", typeName(obj), obj.GetName(), err)
-		step.About(w.ctx, err, identify(obj))
-		step.Recorded(w.ctx, err)
-	}
-	return err
-}
-
-func (w writer) track(obj client.Object) {
-	if err := w.config.Tracker.TrackObject(obj, w.resource); err != nil {
-		logUntracked(w.ctx, err, obj)
-	}
-}
-
-func preconditions(obj client.Object) []client.DeleteOption {
-	if uid := obj.GetUID(); uid != "" {
-		return []client.DeleteOption{client.Preconditions{UID: &uid}}
-	}
-	return nil
 }
 
 // HeldFinalizer returns Finalizer. See [FinalizerHolder].

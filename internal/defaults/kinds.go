@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,6 +33,9 @@ func Update(obj, stored client.Object) (known bool) {
 		updateService(obj, stored.(*corev1.Service))
 	case *batchv1.Job:
 		updateJob(obj)
+	case *appsv1.StatefulSet:
+		StatefulSet(obj)
+		updateClaimTemplates(obj, stored.(*appsv1.StatefulSet))
 	case *appsv1.DaemonSet:
 		DaemonSet(obj)
 		keepAnnotation(obj, stored, appsv1.DeprecatedTemplateGeneration)
@@ -59,8 +63,6 @@ func fill(obj client.Object) (known bool) {
 		Deployment(obj)
 	case *appsv1.ReplicaSet:
 		ReplicaSet(obj)
-	case *appsv1.StatefulSet:
-		StatefulSet(obj)
 	case *batchv1.CronJob:
 		CronJob(obj)
 	case *corev1.ReplicationController:
@@ -107,6 +109,10 @@ func fillOther(obj client.Object) (known bool) {
 		ValidatingWebhooks(obj)
 	case *admissionv1.MutatingWebhookConfiguration:
 		MutatingWebhooks(obj)
+	case *admissionv1.ValidatingAdmissionPolicy:
+		ValidatingPolicy(obj)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		defaultMatch(obj.Spec.MatchResources)
 	case *corev1.ConfigMap, *corev1.ServiceAccount, *corev1.ResourceQuota, *coordinationv1.Lease, *networkingv1.Ingress,
 		*policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.ClusterRole:
 		// These kinds have no defaults.
@@ -141,6 +147,16 @@ func updateJob(j *batchv1.Job) {
 	}
 	if !labeled {
 		j.Labels = j.Spec.Template.Labels
+	}
+}
+
+// updateClaimTemplates keeps the kinds of claim templates. JSON has them, and the binary encoding of objects does not.
+func updateClaimTemplates(obj, stored *appsv1.StatefulSet) {
+	for i := range obj.Spec.VolumeClaimTemplates {
+		template := &obj.Spec.VolumeClaimTemplates[i]
+		if template.TypeMeta == (metav1.TypeMeta{}) && i < len(stored.Spec.VolumeClaimTemplates) {
+			template.TypeMeta = stored.Spec.VolumeClaimTemplates[i].TypeMeta
+		}
 	}
 }
 

@@ -232,3 +232,23 @@ func defaultWebhook(
 		SetPointer(&service.Port, 443)
 	}
 }
+
+// ValidatingPolicy sets the defaults of a ValidatingAdmissionPolicy.
+func ValidatingPolicy(p *admissionv1.ValidatingAdmissionPolicy) {
+	SetPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+	defaultMatch(p.Spec.MatchConstraints)
+}
+
+func defaultMatch(match *admissionv1.MatchResources) {
+	if match == nil {
+		return
+	}
+	SetPointer(&match.MatchPolicy, admissionv1.Equivalent)
+	SetPointer(&match.NamespaceSelector, metav1.LabelSelector{})
+	SetPointer(&match.ObjectSelector, metav1.LabelSelector{})
+	for _, rules := range [][]admissionv1.NamedRuleWithOperations{match.ResourceRules, match.ExcludeResourceRules} {
+		for i := range rules {
+			SetPointer(&rules[i].Scope, admissionv1.AllScopes)
+		}
+	}
+}
