@@ -34,8 +34,8 @@ type Mask struct {
 	All bool
 }
 
-func (m Mask) hides(kind schema.GroupKind, path string) bool {
-	if m.All || kind == (schema.GroupKind{Kind: "Secret"}) {
+func (m Mask) hides(path string) bool {
+	if m.All {
 		return true
 	}
 	path = fields.Replace(path) + "."
@@ -103,9 +103,7 @@ func changes(kind schema.GroupKind, before, after client.Object, mask Mask) []Ch
 	if before == nil || after == nil || reflect.TypeOf(before) != reflect.TypeOf(after) {
 		return nil
 	}
-	if isSecret(before) {
-		mask.All = true
-	}
+	mask.All = mask.All || isSecret(kind, before)
 	var found []Change
 	for _, d := range difference.Between(before, after) {
 		if isBookkeeping(d.Path) {
@@ -120,7 +118,7 @@ func changes(kind schema.GroupKind, before, after client.Object, mask Mask) []Ch
 			before, after = messages(d)
 			path = d.Field()
 		}
-		if !mask.hides(kind, path) {
+		if !mask.hides(path) {
 			change.Before, change.After = encoded(before), encoded(after)
 		} else {
 			change.Before, change.After = hidden(before), hidden(after)
@@ -147,9 +145,13 @@ func messages(d difference.Difference) (before, after any) {
 	return before, after
 }
 
-func isSecret(obj client.Object) bool {
-	_, ok := obj.(*corev1.Secret)
-	return ok
+// isSecret reports whether an object is a Secret. Its kind may be unknown: then the object says what it is.
+func isSecret(kind schema.GroupKind, obj client.Object) bool {
+	if _, ok := obj.(*corev1.Secret); ok {
+		return true
+	}
+	secret := schema.GroupKind{Kind: "Secret"}
+	return kind == secret || obj.GetObjectKind().GroupVersionKind().GroupKind() == secret
 }
 
 // isBookkeeping reports whether a field changes with each write, or only describes the Go value.

@@ -76,7 +76,13 @@ func (c *calls) observe(
 	if err == nil {
 		answered(call)
 	}
-	call.Run, call.Path = RunFrom(ctx), step.Names(ctx)
+	call.Path = step.Names(ctx)
+	if run := runningFrom(ctx); run != nil {
+		call.Run = &run.Run
+		if call.IsWrite() {
+			run.wrote(call)
+		}
+	}
 	c.hub.Observe(ctx, call)
 	return err
 }

@@ -117,7 +117,7 @@ func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Reques
 	finished := &run.finished
 	finished.Run, finished.Panicked = &run.Run, true
 	defer func() {
-		finished.Duration, finished.Failures = time.Since(started), run.failed()
+		run.finish()
 		c.pending.ended(req, &run.Run, finished.Err != nil || finished.Panicked, c.next(run, finished))
 		c.hub.Observe(ctx, finished)
 	}()

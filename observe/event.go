@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/step"
 )
 
 // Event is one of the events of this package. The events of one [Run] are, in this order: [ReconcileStarted]; then
@@ -48,11 +50,18 @@ type ReconcileFinished struct {
 	// Failures are the errors that make up Err, with the steps that returned them. It is empty without an error, and for
 	// controllers that have no steps.
 	Failures []Failure
+	// Refused are the writes of the run that the API server refused for a reason that reconcilers do not expect, see
+	// [Call.Refused], without those of objects that a later write of the run succeeded for. Reconcilers often put such an
+	// error into a condition and return none. At most 100 are kept.
+	Refused []Failure
 	// Duration is the duration of the reconcile.
 	Duration time.Duration
 	// Panicked reports whether the reconcile panicked. Result and Err are zero then.
 	Panicked bool
 }
+
+// Failed reports whether the reconcile is a failure: it returned an error, panicked, or had a write refused.
+func (e *ReconcileFinished) Failed() bool { return e.Err != nil || e.Panicked || len(e.Refused) > 0 }
 
 // Failure is an error of a step.
 type Failure struct {
@@ -62,9 +71,12 @@ type Failure struct {
 	// Object is the object that the error is about, for example "Secret default/db". It is empty if no step has named
 	// one.
 	Object string
-	// Err is the error as the innermost step returned it.
+	// Err is the error as the innermost step returned it, or the answer to a refused write.
 	Err error
 }
+
+// Origin returns the step and, if known, the object, for example "Website.Child: Secret default/db".
+func (f Failure) Origin() string { return step.Origin(f.Step, f.Object) }
 
 // StepStarted is the start of a step, which is the work of one reconciler.
 type StepStarted struct {

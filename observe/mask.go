@@ -44,7 +44,7 @@ func (m Mask) Encode(kind schema.GroupVersionKind, obj client.Object) ([]byte, e
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 	}
-	masking := masking{m, kind.GroupKind()}
+	masking := masking{m, isSecret(kind.GroupKind(), obj)}
 	for field, value := range content {
 		if field != "apiVersion" && field != "kind" && field != "metadata" {
 			content[field] = masking.value([]string{field}, value)
@@ -61,7 +61,7 @@ func (m Mask) Encode(kind schema.GroupVersionKind, obj client.Object) ([]byte, e
 // masking replaces the hidden values of an object.
 type masking struct {
 	Mask
-	kind schema.GroupKind
+	secret bool // whether the object is a Secret
 }
 
 // value returns a value with masked leaves. It has several paths if it is below an item of a list, whose place in the
@@ -111,16 +111,14 @@ var salt = maphash.MakeSeed()
 
 // isHidden reports whether the value at a path is masked. Labels and the type of a Secret are no secrets.
 func (m masking) isHidden(path string) bool {
-	kind := m.kind
-	if kind == (schema.GroupKind{Kind: "Secret"}) {
+	if m.secret {
 		for _, field := range []string{"data.", "stringData.", "metadata.annotations."} {
 			if strings.HasPrefix(path, field) {
 				return true
 			}
 		}
-		kind = schema.GroupKind{}
 	}
-	return m.hides(kind, path)
+	return m.hides(path)
 }
 
 // itemNames returns the index of an item of a list, and its name or type if it has one.

@@ -24,6 +24,7 @@ type running struct {
 
 	mu       sync.Mutex
 	failures []Failure
+	refused  []refusedWrite
 	// delayed is the reason for the delay of the next reconcile, or "".
 	delayed CauseType
 }
@@ -50,10 +51,12 @@ func RunFrom(ctx context.Context) *Run {
 	return nil
 }
 
-func (r *running) failed() []Failure {
+// finish completes the last event of the run, except for what the reconciler returned.
+func (r *running) finish() {
+	r.finished.Duration, r.finished.Refused = time.Since(r.Started), r.refusals()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failures
+	r.finished.Failures = r.failures
 }
 
 func (r *running) delay() CauseType {

@@ -52,7 +52,7 @@ func eventText(failures []step.Failure, err error) string {
 	}
 	texts := make([]string, len(loud))
 	for i, f := range loud {
-		texts[i] = origin(f) + ": " + f.Err.Error()
+		texts[i] = f.Origin() + ": " + f.Err.Error()
 	}
 	return truncate(strings.Join(texts, "; "))
 }
@@ -61,7 +61,7 @@ func eventText(failures []step.Failure, err error) string {
 func locate(failures []step.Failure, err error) string {
 	origins, located, plain := []string{}, []string{}, []string{}
 	for _, f := range failures {
-		from, text := origin(f), f.Err.Error()
+		from, text := f.Origin(), f.Err.Error()
 		origins, located, plain = append(origins, from), append(located, from+": "+text), append(plain, text)
 	}
 	if len(failures) > 1 && strings.Join(plain, "\n") == err.Error() { // this is the text of errors.Join
@@ -70,19 +70,11 @@ func locate(failures []step.Failure, err error) string {
 	return strings.Join(origins, ", ") + ": " + err.Error()
 }
 
-// origin returns the origin of a failure: the path of the step and, if known, the object.
-func origin(f step.Failure) string {
-	if f.Object == "" {
-		return f.Path
-	}
-	return f.Path + ": " + f.Object
-}
-
 // originOf returns the origins of an error as a key and a value for a log line.
 func originOf(trace *step.Trace, err error) []any {
 	origins := []string{}
 	for _, f := range trace.Failures(err) {
-		origins = append(origins, origin(f))
+		origins = append(origins, f.Origin())
 	}
 	return []any{"step", strings.Join(origins, ", ")}
 }

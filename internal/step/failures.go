@@ -19,6 +19,18 @@ type Failure struct {
 	Recorded bool
 }
 
+// Origin returns the origin of the failure: the path of the step and, if known, the object.
+func (f Failure) Origin() string { return Origin(f.Path, f.Object) }
+
+// Origin returns the text for the origin of a failure: the path of the step and the object, without those that are
+// empty.
+func Origin(path, object string) string {
+	if path == "" || object == "" {
+		return path + object
+	}
+	return path + ": " + object
+}
+
 type failure struct {
 	// names are the names of the steps that the error has passed, innermost first.
 	names    []string

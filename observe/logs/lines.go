@@ -68,11 +68,7 @@ func (l *line) values(e *observe.ReconcileFinished) []any {
 	if len(e.Failures) > 0 {
 		var origins []string
 		for _, f := range e.Failures {
-			origin := f.Step
-			if f.Object != "" {
-				origin += ": " + f.Object
-			}
-			origins = append(origins, origin)
+			origins = append(origins, f.Origin())
 		}
 		values = append(values, "failed", origins)
 	}

@@ -5,11 +5,9 @@ package metrics
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"trueup.dev/observe"
@@ -28,24 +26,9 @@ type failing struct {
 	length  atomic.Int64 // the number of objects
 	mu      sync.Mutex
 	objects map[objectKey]*failure
-	// troubles holds what has happened in runs that have not finished. noted is their number.
-	troubles map[*observe.Run]*trouble
-	noted    atomic.Int64
-}
-
-// trouble is what makes a run a failure, apart from its error.
-type trouble struct {
-	// panicked is the innermost step that panicked, or nil.
-	panicked *step
-	// refused is the path of the step of the last refused write, or nil, and object is the object of that write.
-	refused []string
-	object  objectRef
-}
-
-// objectRef identifies an object of a write.
-type objectRef struct {
-	kind   schema.GroupKind
-	object types.NamespacedName
+	// panics holds the innermost step that panicked, of runs that have not finished. noted is their number.
+	panics map[*observe.Run]*step
+	noted  atomic.Int64
 }
 
 // failure is a failed reconcile.
@@ -55,59 +38,28 @@ type failure struct {
 	waits bool
 }
 
-// note changes what is known of a run.
-func (f *failing) note(run *observe.Run, change func(*trouble)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := f.troubles[run]
-	if t == nil {
-		if f.troubles == nil {
-			f.troubles = map[*observe.Run]*trouble{}
-		}
-		t = &trouble{}
-		f.troubles[run] = t
-		f.noted.Add(1)
-	}
-	change(t)
-}
-
 // stepPanicked must be called for the innermost step first.
 func (f *failing) stepPanicked(run *observe.Run, s *step) {
-	f.note(run, func(t *trouble) { t.panicked = cmp.Or(t.panicked, s) })
-}
-
-// written handles a write. Reconcilers often put the error of a refused write into a condition, and return none. It
-// does not count if a later write of the same object succeeds.
-func (f *failing) written(e *observe.Call) {
-	object := objectRef{e.Kind.GroupKind(), e.Object}
-	switch {
-	case e.Run == nil:
-	case e.Refused():
-		path := append([]string{}, e.Path...)
-		f.note(e.Run, func(t *trouble) { t.refused, t.object = path, object })
-	case e.Err == nil && f.noted.Load() > 0:
-		f.note(e.Run, func(t *trouble) {
-			if t.object == object {
-				t.refused = nil
-			}
-		})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.panics == nil {
+		f.panics = map[*observe.Run]*step{}
 	}
+	f.panics[run] = cmp.Or(f.panics[run], s)
+	f.noted.Store(int64(len(f.panics)))
 }
 
-// take returns what is known of a run that has finished, and forgets it.
-func (f *failing) take(run *observe.Run) trouble {
+// takePanic returns the innermost step of a finished run that panicked, or nil, and forgets it.
+func (f *failing) takePanic(run *observe.Run) *step {
 	if f.noted.Load() == 0 {
-		return trouble{}
+		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.troubles[run]
-	if t == nil {
-		return trouble{}
-	}
-	delete(f.troubles, run)
-	f.noted.Add(-1)
-	return *t
+	s := f.panics[run]
+	delete(f.panics, run)
+	f.noted.Store(int64(len(f.panics)))
+	return s
 }
 
 func (f *failing) waits(run *observe.Run) {
@@ -122,19 +74,19 @@ func (f *failing) waits(run *observe.Run) {
 }
 
 func (f *failing) finished(l *listener, e *observe.ReconcileFinished) {
-	trouble := f.take(e.Run)
-	failed := e.Err != nil || e.Panicked || trouble.refused != nil
+	panicked := f.takePanic(e.Run)
+	failed := e.Failed()
 	if !failed && f.length.Load() == 0 {
 		return
 	}
 	var steps []*step
 	switch {
-	case e.Panicked && trouble.panicked != nil:
-		steps = []*step{trouble.panicked}
+	case e.Panicked && panicked != nil:
+		steps = []*step{panicked}
 	case e.Err != nil || e.Panicked:
 		steps = failedSteps(l.controller(e.Run.Controller), e.Failures)
 	case failed:
-		steps = []*step{l.controller(e.Run.Controller).innermost(strings.Join(trouble.refused, "."))}
+		steps = failedSteps(l.controller(e.Run.Controller), e.Refused)
 	}
 	key := keyOf(e.Run)
 	f.mu.Lock()

@@ -75,7 +75,6 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		if e.IsWrite() {
 			l.writes.count(l, e)
 			l.converging.written(e)
-			l.failing.written(e)
 		}
 	case *observe.StaleWait:
 		l.failing.waits(e.Run)

@@ -208,14 +208,8 @@ func TestWhichStepFails(t *testing.T) {
 		}
 		return e
 	}
-	panicking, reflecting := newRun("a"), newRun("a")
-	write := func(object string, err error) observe.Event {
-		return &observe.Call{
-			Run: reflecting, Verb: observe.VerbCreate, Object: types.NamespacedName{Name: object}, Err: err,
-			Path: []string{"Website", "Pages", "home.html"},
-		}
-	}
-	conflict := apierrs.NewConflict(schema.GroupResource{}, "x", nil)
+	panicking := newRun("a")
+	refused := observe.Failure{Step: "Website.Pages.home.html", Object: "Page default/a", Err: errTest}
 	steps := []observe.Event{
 		&observe.StepFinished{Run: newRun("a"), Path: []string{"Website", "Pages"}},
 		&observe.StepStarted{Run: newRun("a"), Path: []string{"Website", "Pages", "home.html"}, Item: true},
@@ -271,14 +265,10 @@ func TestWhichStepFails(t *testing.T) {
 			},
 		},
 		"a refused write, and no error": {
-			events: []observe.Event{write("x", errTest), write("y", nil), &observe.ReconcileFinished{Run: reflecting}},
-			want:   []string{"{controller=website,step=Website.Pages.*} 1"},
-		},
-		"until a later write succeeds": {
-			events: []observe.Event{write("x", errTest), write("x", nil), &observe.ReconcileFinished{Run: reflecting}},
-		},
-		"an expected answer": {
-			events: []observe.Event{write("x", conflict), &observe.ReconcileFinished{Run: reflecting}},
+			events: []observe.Event{
+				&observe.ReconcileFinished{Run: newRun("a"), Refused: []observe.Failure{refused}},
+			},
+			want: []string{"{controller=website,step=Website.Pages.*} 1"},
 		},
 		"a panic outside of steps": {
 			events: []observe.Event{&observe.ReconcileFinished{Run: panicking, Panicked: true}},

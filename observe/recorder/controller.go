@@ -142,11 +142,10 @@ func (c *controller) add(rec *runState, outcome Outcome) {
 			continue
 		}
 		n.add(s)
-		switch {
-		case s.outcome == observe.Failed, s.outcome == observe.Panicked:
+		if s.outcome == observe.Failed || s.outcome == observe.Panicked {
 			n.fail(s.err, rec)
-		case rec.refused != nil && rec.refusedAt == i:
-			n.fail(rec.refused.Error, rec)
+		} else if refused, ok := rec.refused[i]; ok {
+			n.fail(refused.Error, rec)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package recorder_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,9 @@ func TestWhichStepIsRefused(t *testing.T) {
 		p.enter(parent)
 		p.enter(child)
 		p.call(child, observe.Call{Verb: observe.VerbCreate, Kind: configMap, Err: err})
+		if err != nil {
+			p.refused = []observe.Failure{{Step: strings.Join(child, "."), Err: err}}
+		}
 		p.leave(child, nil) // the reconciler puts the error into a condition
 		p.leave(parent, nil)
 		p.finish(reconcile.Result{}, nil)

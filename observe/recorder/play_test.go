@@ -33,7 +33,9 @@ type play struct {
 	to   observe.Listener
 	run  *observe.Run
 	runs int
-	from time.Time // before the first run, started by default
+	// refused are the refused writes of the run.
+	refused []observe.Failure
+	from    time.Time // before the first run, started by default
 }
 
 func (p *play) observe(e observe.Event) {
@@ -45,6 +47,7 @@ func (p *play) start(name string, causes ...observe.Cause) {
 		causes = []observe.Cause{{Type: observe.CauseResync, Count: 1}}
 	}
 	p.runs++
+	p.refused = nil
 	p.run = &observe.Run{
 		ID: fmt.Sprint(p.runs), Controller: "database", Kind: database, Causes: causes,
 		Object:  types.NamespacedName{Namespace: "default", Name: name},
@@ -71,7 +74,9 @@ func (p *play) call(path []string, call observe.Call) {
 
 func (p *play) finish(result reconcile.Result, err error) {
 	p.leave(root, err)
-	p.observe(&observe.ReconcileFinished{Run: p.run, Result: result, Err: err, Duration: 10 * time.Millisecond})
+	p.observe(&observe.ReconcileFinished{
+		Run: p.run, Result: result, Err: err, Refused: p.refused, Duration: 10 * time.Millisecond,
+	})
 }
 
 // noOp plays a run with four steps and three reads from caches.

@@ -135,9 +135,10 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	rec.run = nil
 	rec.duration = e.Duration
 	rec.next = nextOf(e)
+	rec.refuse(e.Refused)
 	rec.mu.Unlock()
 
-	outcome := outcomeOf(e, rec)
+	outcome := outcomeOf(e, rec.writes)
 	if rec.journal != nil {
 		r.finishJournal(rec.journal, e, rec, outcome)
 	}
@@ -149,14 +150,16 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	case outcome != NoOp || rec.loop != nil:
 		rec.takeCauses(e.Run, r.options.Mask, true)
 		run := rec.result(outcome)
-		if e.Err != nil {
+		failures := e.Failures
+		switch {
+		case e.Err != nil:
 			run.Error = textOf(e.Err)
+		case outcome == Failed:
+			failures = e.Refused
+			run.Error = textOf(failures[0].Err)
 		}
-		if e.Err == nil && outcome == Failed {
-			run.Error, run.Failures = rec.refused.Error, []Failure{*rec.refused}
-		}
-		for _, failure := range e.Failures {
-			run.Failures = append(run.Failures, Failure{failure.Step, failure.Object, textOf(failure.Err)})
+		for _, failure := range failures {
+			run.Failures = append(run.Failures, failureOf(failure))
 		}
 		r.keep(rec, run)
 		r.unused.Put(rec)
@@ -169,13 +172,13 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	r.version.Add(1)
 }
 
-func outcomeOf(e *observe.ReconcileFinished, rec *runState) Outcome {
+func outcomeOf(e *observe.ReconcileFinished, writes int) Outcome {
 	switch {
 	case e.Panicked:
 		return Panicked
-	case e.Err != nil || rec.refused != nil:
+	case e.Failed():
 		return Failed
-	case rec.writes > 0:
+	case writes > 0:
 		return Changed
 	}
 	return NoOp

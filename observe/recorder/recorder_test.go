@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -84,43 +82,31 @@ func TestWhichStepFails(t *testing.T) {
 	}
 }
 
-// TestWhatDoesTheServerRefuse tests runs that return no error, because the reconcilers put it into a condition.
+// TestWhatDoesTheServerRefuse tests a run that returns no error, because the reconcilers put it into a condition.
 func TestWhatDoesTheServerRefuse(t *testing.T) {
-	resource := schema.GroupResource{Resource: "configmaps"}
-	forbidden := apierrors.NewForbidden(resource, "a", errors.New("exceeded quota"))
-	create := func(err error) observe.Call {
-		return observe.Call{
-			Verb: observe.VerbCreate, Kind: configMap, Err: err, Object: types.NamespacedName{Namespace: "default", Name: "a"},
-		}
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	p.start("a")
+	p.refused = []observe.Failure{
+		{Step: strings.Join(child, "."), Object: "ConfigMap default/a", Err: errors.New("exceeded quota")},
+		{Step: strings.Join(root, "."), Object: "Secret default/a", Err: errors.New("forbidden")},
 	}
-	for name, tt := range map[string]struct {
-		answers []error
-		want    recorder.State
-		step    string
-	}{
-		"refused":           {answers: []error{forbidden}, want: recorder.StateFailing, step: "Database.Children.ConfigMap"},
-		"succeeds later":    {answers: []error{forbidden, nil}, want: recorder.StateSucceeded},
-		"conflict":          {answers: []error{apierrors.NewConflict(resource, "a", nil)}, want: recorder.StateSucceeded},
-		"exists, by design": {answers: []error{apierrors.NewAlreadyExists(resource, "a")}, want: recorder.StateSucceeded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := recorder.New(recorder.Options{})
-			p := &play{to: r}
-			p.start("a")
-			for _, path := range [][]string{parent, child} {
-				p.enter(path)
-			}
-			for _, err := range tt.answers {
-				p.call(child, create(err))
-			}
-			p.leave(child, nil)
-			p.leave(parent, nil)
-			p.finish(reconcile.Result{}, nil)
-			got := history(t, r, "a")
-			if got.State != tt.want || got.Step != tt.step {
-				t.Errorf("state %s at step %q, want %s at %q", got.State, got.Step, tt.want, tt.step)
-			}
-		})
+	for _, path := range [][]string{parent, child} {
+		p.enter(path)
+	}
+	p.leave(child, nil)
+	p.leave(parent, nil)
+	p.finish(reconcile.Result{}, nil)
+	got := history(t, r, "a")
+	if got.State != recorder.StateFailing || got.Step != "Database.Children.ConfigMap" || got.Error != "exceeded quota" {
+		t.Errorf("state %s at step %q: %s", got.State, got.Step, got.Error)
+	}
+	want := []recorder.Failure{
+		{Step: "Database.Children.ConfigMap", Object: "ConfigMap default/a", Error: "exceeded quota"},
+		{Step: "Database", Object: "Secret default/a", Error: "forbidden"},
+	}
+	if diff := cmp.Diff(want, got.History[0].Failures); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 }
 

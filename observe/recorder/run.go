@@ -152,6 +152,8 @@ type Failure struct {
 	Error  string `json:"error"`
 }
 
+func failureOf(f observe.Failure) Failure { return Failure{f.Step, f.Object, textOf(f.Err)} }
+
 // Loop describes reconciles that repeat. See [observe.LoopFound].
 type Loop struct {
 	Reconciles int           `json:"reconciles"`

@@ -39,9 +39,8 @@ type runState struct {
 	next          *Next
 	// waited reports whether the run did nothing but wait for the caches.
 	waited bool
-	// refused is a write that failed, or nil, and refusedAt is its step, or -1.
-	refused   *Failure
-	refusedAt int
+	// refused are the refused writes, by the index of their step, or -1.
+	refused map[int]Failure
 	// journal is that of the object, or nil.
 	journal *journal
 }
@@ -150,7 +149,6 @@ func (r *runState) call(e *observe.Call, mask observe.Mask) {
 	if e.IsWrite() && e.Err == nil && !e.NoOp && !e.DryRun {
 		r.writes++
 	}
-	r.noteRefused(e, at)
 	if len(r.calls) == maxItems {
 		r.omitted++
 		return
@@ -167,19 +165,17 @@ func (r *runState) call(e *observe.Call, mask observe.Mask) {
 	r.calls = append(r.calls, stepCall{at, call})
 }
 
-// noteRefused records a refused write. Reconcilers often put the error into a condition and return none. It does not
-// count if a later write to the object succeeds.
-func (r *runState) noteRefused(e *observe.Call, at int) {
-	object := refOf(e.Kind, e.Object)
-	switch {
-	case !e.IsWrite():
-	case e.Err == nil:
-		if r.refused != nil && r.refused.Object == object.String() {
-			r.refused = nil
+// refuse records the refused writes of the run.
+func (r *runState) refuse(writes []observe.Failure) {
+	for _, write := range writes {
+		if r.refused == nil {
+			r.refused = map[int]Failure{}
 		}
-	case e.Refused():
-		r.refusedAt = at
-		r.refused = &Failure{Step: strings.Join(e.Path, "."), Object: object.String(), Error: textOf(e.Err)}
+		at := len(r.steps) - 1
+		for at >= 0 && strings.Join(r.path(at), ".") != write.Step {
+			at--
+		}
+		r.refused[at] = failureOf(write)
 	}
 }
 
