@@ -65,14 +65,17 @@ func typeOf(informers cache.Cache, obj client.Object) watchedType {
 	return t
 }
 
+// clockStart is the time to measure durations from: time.Since reads one clock, and time.Now two.
+var clockStart = time.Now()
+
 // observe makes a call and passes it to the hub. answered completes the call after it succeeded.
 func (c *calls) observe(
 	ctx context.Context, call *Call, of runtime.Object, do func() error, answered func(call *Call),
 ) error {
 	call.Kind = c.kindOf(of)
-	started := time.Now()
+	started := time.Since(clockStart)
 	err := do()
-	call.Err, call.Duration = err, time.Since(started)
+	call.Err, call.Duration = err, time.Since(clockStart)-started
 	if err == nil {
 		answered(call)
 	}

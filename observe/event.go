@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/step"
@@ -18,25 +17,6 @@ import (
 //
 // Events are reused: a listener must not keep one. It may keep a [Run], but that keeps objects of caches in memory.
 type Event interface{ event() }
-
-// Run is one reconcile of a request. It is created when the reconcile starts, and does not change afterwards.
-type Run struct {
-	// ID is the reconcile ID of controller-runtime, which is also part of log lines. It is unique.
-	ID string
-	// Controller is the name of the controller, as in the metrics and logs of controller-runtime.
-	Controller string
-	// Kind is the kind of the reconciled objects. It is empty if it is unknown.
-	Kind schema.GroupVersionKind
-	// Object is the namespace and the name of the reconciled object.
-	Object types.NamespacedName
-	// Started is the time when the reconcile started.
-	Started time.Time
-	// Causes are the reasons why the reconcile runs, the oldest first. They are never empty. A queue merges requests for
-	// an object, so there may be several. At most 16 are kept.
-	Causes []Cause
-	// OmittedCauses is the number of causes that were not kept.
-	OmittedCauses int
-}
 
 // ReconcileStarted is the start of a reconcile.
 type ReconcileStarted struct{ Run *Run }

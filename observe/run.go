@@ -3,150 +3,61 @@
 package observe
 
 import (
-	"cmp"
-	"context"
-	"slices"
-	"sync"
 	"time"
 
-	"trueup.dev/internal/step"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// running is the state of a run. It passes the steps of the run to the hub.
-//
-// It is also the context of the run, and holds its first and last event, because each allocation counts.
-type running struct {
-	context.Context //nolint:containedctx // it is a context
-	Run
-	hub      *Hub
-	started  ReconcileStarted
-	finished ReconcileFinished
+// Run is one reconcile of a request. It is created when the reconcile starts, and does not change afterwards.
+type Run struct {
+	// ID is the reconcile ID of controller-runtime, which is also part of log lines. It is unique.
+	ID string
+	// Controller is the name of the controller, as in the metrics and logs of controller-runtime.
+	Controller string
+	// Kind is the kind of the reconciled objects. It is empty if it is unknown.
+	Kind schema.GroupVersionKind
+	// Object is the namespace and the name of the reconciled object.
+	Object types.NamespacedName
+	// Started is the time when the reconcile started.
+	Started time.Time
+	// Causes are the reasons why the reconcile runs, the oldest first. They are never empty. A queue merges requests for
+	// an object, so there may be several. At most 16 are kept.
+	Causes []Cause
+	// OmittedCauses is the number of causes that were not kept.
+	OmittedCauses int
 
-	mu       sync.Mutex
-	failures []Failure
-	refused  []refusedWrite
-	// delayed is the reason for the delay of the next reconcile, or "".
-	delayed CauseType
+	// attached are the values of listeners. There are few.
+	attached [2]attachment
+	more     []attachment
 }
 
-type runKey struct{}
+type attachment struct{ key, value any }
 
-func (r *running) Value(key any) any {
-	if _, ok := key.(runKey); ok {
-		return r
+// Attach keeps a value with the run, so that a listener need not look it up for each event. A listener may call it
+// while it observes the [ReconcileStarted] of the run, and not afterwards. The key must be comparable and belong to the
+// listener: it is best a pointer to it. A key must not be attached twice.
+func (r *Run) Attach(key, value any) {
+	for i := range r.attached {
+		if r.attached[i].key == nil {
+			r.attached[i] = attachment{key, value}
+			return
+		}
 	}
-	return r.Context.Value(key)
+	r.more = append(r.more, attachment{key, value})
 }
 
-func runningFrom(ctx context.Context) *running {
-	r, _ := ctx.Value(runKey{}).(*running)
-	return r
-}
-
-// RunFrom returns the run that the context belongs to, or nil if the reconcile is not observed.
-func RunFrom(ctx context.Context) *Run {
-	if r := runningFrom(ctx); r != nil {
-		return &r.Run
+// Attached returns the value for a key of [Run.Attach], or nil.
+func (r *Run) Attached(key any) any {
+	for i := range r.attached {
+		if r.attached[i].key == key {
+			return r.attached[i].value
+		}
+	}
+	for i := range r.more {
+		if r.more[i].key == key {
+			return r.more[i].value
+		}
 	}
 	return nil
-}
-
-// finish completes the last event of the run, except for what the reconciler returned.
-func (r *running) finish() {
-	r.finished.Duration, r.finished.Refused = time.Since(r.Started), r.refusals()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.finished.Failures = r.failures
-}
-
-func (r *running) delay() CauseType {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return cmp.Or(r.delayed, CauseRequeue)
-}
-
-func (r *running) StepStarted(ctx context.Context, started step.Started) context.Context {
-	event := stepsStarted.Get().(*StepStarted)
-	defer stepsStarted.Put(event)
-	*event = StepStarted{Run: &r.Run, Path: started.Path, Item: started.Item}
-	return r.hub.Observe(ctx, event)
-}
-
-func (r *running) StepFinished(ctx context.Context, finished step.Finished) {
-	outcome := Succeeded
-	switch {
-	case finished.Panicked:
-		outcome = Panicked
-	case finished.Err != nil && step.Ignores(ctx, finished.Err):
-		outcome = Halted
-	case finished.Err != nil:
-		outcome = Failed
-	}
-	event := stepsFinished.Get().(*StepFinished)
-	defer stepsFinished.Put(event)
-	*event = StepFinished{
-		Run: &r.Run, Path: finished.Path, Item: finished.Item, Result: finished.Result, Err: finished.Err,
-		Outcome: outcome, Duration: finished.Duration,
-	}
-	r.hub.Observe(ctx, event)
-}
-
-// Events are reused.
-var (
-	stepsStarted  = sync.Pool{New: func() any { return &StepStarted{} }}
-	stepsFinished = sync.Pool{New: func() any { return &StepFinished{} }}
-	finishedCalls = sync.Pool{New: func() any { return &Call{} }}
-)
-
-// ReportFailures sets the failures of the run of a context. Reconcilers call it before they return an error to the
-// controller.
-func ReportFailures(ctx context.Context, failures []step.Failure) {
-	r := runningFrom(ctx)
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures = nil
-	for _, f := range failures {
-		r.failures = append(r.failures, Failure{Step: f.Path, Object: f.Object, Err: f.Err})
-	}
-}
-
-// ReportWait passes a [StaleWait] to the hub, for the run of a context.
-func ReportWait(ctx context.Context, wait time.Duration) {
-	if r := runningFrom(ctx); r != nil {
-		r.delays(CauseStaleRead)
-		r.hub.Observe(ctx, &StaleWait{Run: &r.Run, Wait: wait})
-	}
-}
-
-// ReportLoop passes a [LoopFound] to the hub, for the run of a context.
-func ReportLoop(ctx context.Context, loop LoopFound) {
-	if r := runningFrom(ctx); r != nil {
-		r.delays(CauseLoopDelay)
-		loop.Run = &r.Run
-		r.hub.Observe(ctx, &loop)
-	}
-}
-
-// ReportLoopDelay reports that the run of a context only waits, because the object is in a loop.
-func ReportLoopDelay(ctx context.Context) {
-	if r := runningFrom(ctx); r != nil {
-		r.delays(CauseLoopDelay)
-	}
-}
-
-func (r *running) delays(why CauseType) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.delayed = why
-}
-
-// ReportTracked passes a tracked reference to the hub, for the run of a context.
-func ReportTracked(ctx context.Context, tracked Tracked) {
-	if r := runningFrom(ctx); r != nil {
-		tracked.Run, tracked.Path = &r.Run, slices.Clip(step.Names(ctx))
-		r.hub.Observe(ctx, &tracked)
-	}
 }

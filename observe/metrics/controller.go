@@ -44,6 +44,14 @@ type controller struct {
 	other  *step      // stands for all steps beyond maxSteps
 }
 
+// of returns the metrics of the controller of a run.
+func (l *listener) of(run *observe.Run) *controller {
+	if c, ok := run.Attached(l).(*controller); ok {
+		return c
+	}
+	return l.controller(run.Controller) // the listener was added after the run started
+}
+
 func (l *listener) controller(name string) *controller {
 	if c, ok := l.controllers.Load(name); ok {
 		return c.(*controller)

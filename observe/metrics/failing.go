@@ -84,9 +84,9 @@ func (f *failing) finished(l *listener, e *observe.ReconcileFinished) {
 	case e.Panicked && panicked != nil:
 		steps = []*step{panicked}
 	case e.Err != nil || e.Panicked:
-		steps = failedSteps(l.controller(e.Run.Controller), e.Failures)
+		steps = failedSteps(l.of(e.Run), e.Failures)
 	case failed:
-		steps = failedSteps(l.controller(e.Run.Controller), e.Refused)
+		steps = failedSteps(l.of(e.Run), e.Refused)
 	}
 	key := keyOf(e.Run)
 	f.mu.Lock()

@@ -61,11 +61,13 @@ type listener struct {
 func (l *listener) Observe(ctx context.Context, event observe.Event) context.Context {
 	switch e := event.(type) {
 	case *observe.ReconcileStarted:
-		l.controller(e.Run.Controller).started(e.Run)
+		c := l.controller(e.Run.Controller)
+		e.Run.Attach(l, c)
+		c.started(e.Run)
 		l.converging.started(l, e.Run)
 	case *observe.StepStarted:
 		if e.Item && len(e.Path) > 0 {
-			l.controller(e.Run.Controller).addItem(e.Path)
+			l.of(e.Run).addItem(e.Path)
 		}
 	case *observe.StepFinished:
 		if len(e.Path) > 0 {
@@ -87,7 +89,7 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 }
 
 func (l *listener) stepFinished(e *observe.StepFinished) {
-	s := l.controller(e.Run.Controller).find(e.Path)
+	s := l.of(e.Run).find(e.Path)
 	s.finished(e)
 	switch e.Outcome {
 	case observe.Halted:

@@ -5,6 +5,7 @@ package recorder
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -194,8 +195,8 @@ func (r *Recorder) copyRuns(key objectKey, history *History) (kept [][]byte, fou
 		return nil, false
 	}
 	history.Object = o.summary.copy()
-	if o.noOp != nil {
-		run := o.noOp.result(NoOp)
+	if o.noOp.shape != nil {
+		run := o.noOp.result()
 		if o.noOps > 0 { // it is the last run
 			run.NoOpsBefore = o.noOps - 1
 		}
@@ -216,16 +217,17 @@ type runningRun struct {
 // running returns the runs that have not finished.
 func (r *Recorder) running() map[objectKey]runningRun {
 	running := map[objectKey]runningRun{}
-	r.active.Range(func(_, value any) bool {
-		rec := value.(*runState)
+	r.activeMu.Lock()
+	states := slices.Collect(maps.Keys(r.active))
+	r.activeMu.Unlock()
+	for _, rec := range states {
 		rec.mu.Lock()
-		defer rec.mu.Unlock()
 		if rec.run != nil {
 			key := objectKey{rec.run.Controller, rec.run.Object}
 			running[key] = runningRun{rec.started, rec.object, rec}
 		}
-		return true
-	})
+		rec.mu.Unlock()
+	}
 	return running
 }
 

@@ -35,15 +35,17 @@ const defaultBytes = 16 << 20
 type Recorder struct {
 	options Options
 
-	active sync.Map  // *observe.Run to *runState
 	unused sync.Pool // of *runState
+	// active are the runs that have not finished. Each is also attached to its [observe.Run].
+	active   map[*runState]bool
+	activeMu sync.Mutex
 	// version counts what has changed.
 	version atomic.Uint64
 
 	mu          sync.Mutex // protects what follows
 	objects     map[objectKey]*object
-	recent      list.List // of *object, the last reconciled first
-	noOps       list.List // of *object, the last run without a write first
+	recent      recentUse // the objects
+	noOps       recentUse // the objects with a run without a write
 	successful  list.List // of *keptRun, the newest first
 	failed      list.List // of *keptRun, the newest first
 	bytes       usage
@@ -71,6 +73,7 @@ func New(options Options) *Recorder {
 	return &Recorder{
 		options:     options,
 		unused:      sync.Pool{New: func() any { return &runState{} }},
+		active:      map[*runState]bool{},
 		objects:     map[objectKey]*object{},
 		controllers: map[string]*controller{},
 		journals:    map[objectKey]*journal{},
@@ -89,7 +92,10 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 			j.start(e.Run, r.options.Mask)
 		}
 		started.start(e.Run, j)
-		r.active.Store(e.Run, started)
+		e.Run.Attach(r, started)
+		r.activeMu.Lock()
+		r.active[started] = true
+		r.activeMu.Unlock()
 	case *observe.StepStarted:
 		r.record(e.Run, func(rec *runState) { rec.stepStarted(e) })
 	case *observe.StepFinished:
@@ -113,11 +119,10 @@ func (r *Recorder) record(run *observe.Run, f func(*runState)) {
 	if run == nil {
 		return
 	}
-	active, ok := r.active.Load(run)
-	if !ok {
+	rec, _ := run.Attached(r).(*runState)
+	if rec == nil {
 		return
 	}
-	rec := active.(*runState)
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	if rec.run == run {
@@ -126,11 +131,13 @@ func (r *Recorder) record(run *observe.Run, f func(*runState)) {
 }
 
 func (r *Recorder) finished(e *observe.ReconcileFinished) {
-	active, ok := r.active.LoadAndDelete(e.Run)
-	if !ok {
+	rec, _ := e.Run.Attached(r).(*runState)
+	if rec == nil {
 		return
 	}
-	rec := active.(*runState)
+	r.activeMu.Lock()
+	delete(r.active, rec)
+	r.activeMu.Unlock()
 	rec.mu.Lock()
 	rec.run = nil
 	rec.duration = e.Duration
@@ -146,7 +153,6 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 	case rec.waited && outcome == NoOp:
 		rec.takeCauses(e.Run, r.options.Mask, r.mayCompare(e.Run))
 		r.staleWait(rec)
-		r.unused.Put(rec)
 	case outcome != NoOp || rec.loop != nil:
 		rec.takeCauses(e.Run, r.options.Mask, true)
 		run := rec.result(outcome)
@@ -162,13 +168,11 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 			run.Failures = append(run.Failures, failureOf(failure))
 		}
 		r.keep(rec, run)
-		r.unused.Put(rec)
 	default:
 		rec.takeCauses(e.Run, r.options.Mask, r.mayCompare(e.Run))
-		if before := r.keepNoOp(rec); before != nil {
-			r.unused.Put(before)
-		}
+		r.keepNoOp(rec)
 	}
+	r.unused.Put(rec)
 	r.version.Add(1)
 }
 

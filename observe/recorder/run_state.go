@@ -17,7 +17,7 @@ const (
 	maxError = 1024
 )
 
-// runState is a run that has not finished, or the last run without a write. It is used for many runs.
+// runState is a run that has not finished. It is used for many runs.
 type runState struct {
 	mu sync.Mutex // until the run has finished
 	// run is nil after the run has finished, so late events of goroutines are ignored.
@@ -256,26 +256,6 @@ func (r *runState) path(i int) []string {
 		i = int(r.steps[i].parent)
 	}
 	return path
-}
-
-// size estimates the memory.
-func (r *runState) size() int {
-	size := runStateBytes + len(r.id) + stepBytes*cap(r.steps) + callBytes*cap(r.calls) + causeBytes*cap(r.causes)
-	for i := range r.causes {
-		size += len(r.causes[i].Error) + changesSize(r.causes[i].Changes)
-	}
-	for i := range r.calls {
-		size += len(r.calls[i].Error) + changesSize(r.calls[i].Changes)
-	}
-	return size
-}
-
-func changesSize(changes []observe.Change) int {
-	size := changeBytes * cap(changes)
-	for _, c := range changes {
-		size += len(c.Path) + len(c.Before) + len(c.After)
-	}
-	return size
 }
 
 func textOf(err error) string {

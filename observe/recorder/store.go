@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"trueup.dev/observe"
 )
@@ -25,7 +26,8 @@ const (
 var (
 	objectBytes   = sizeOf[object]() + 2*elementBytes + entryBytes
 	runBytes      = sizeOf[keptRun]() + elementBytes
-	runStateBytes = sizeOf[runState]()
+	shapeBytes    = sizeOf[shape]()
+	durationBytes = sizeOf[time.Duration]()
 	stepBytes     = sizeOf[step]()
 	callBytes     = sizeOf[stepCall]()
 	causeBytes    = sizeOf[Cause]()
@@ -40,15 +42,13 @@ type object struct {
 	summary Object
 	search  string // what a search compares with, in lower case
 	bytes   int    // without the runs
-	recent  *list.Element
+	// used is the last run, and noOpUse the last run without a write.
+	used, noOpUse use
 
-	runs []*keptRun // the oldest first
-	// noOp is the last run without a write and without an error, and noOps is the number of these since the last kept run.
-	noOp        *runState
-	noOpBytes   int
-	noOpElement *list.Element // nil without noOp
-	noOps       int
-	waiting     []Cause // those of runs that did nothing but wait for the caches
+	runs    []*keptRun // the oldest first
+	noOp    noOpRun
+	noOps   int     // the number of runs without a write and without an error since the last kept run
+	waiting []Cause // those of runs that did nothing but wait for the caches
 }
 
 // keptRun is a run as JSON, so that it takes as little memory as possible and the garbage collector need not scan it.
@@ -66,12 +66,13 @@ func (r *Recorder) touch(controller string, ref Ref) *object {
 	key := objectKey{controller: controller}
 	key.object.Namespace, key.object.Name = ref.Namespace, ref.Name
 	if o, ok := r.objects[key]; ok {
-		r.recent.MoveToFront(o.recent)
+		r.recent.touch(&o.used)
 		return o
 	}
 	o := &object{key: key, summary: Object{Controller: controller, Object: ref}}
 	o.search = strings.ToLower(strings.Join([]string{controller, ref.Kind, ref.Group, ref.Key()}, " "))
-	o.recent = r.recent.PushFront(o)
+	o.used.object, o.noOpUse.object = o, o
+	r.recent.touch(&o.used)
 	r.objects[key] = o
 	r.setBytes(o)
 	return o
@@ -118,36 +119,20 @@ func (r *Recorder) keep(rec *runState, run Run) {
 	r.limitBytes()
 }
 
-// keepNoOp counts a run without a write and without an error, and keeps it instead of the one before, which it returns.
-func (r *Recorder) keepNoOp(rec *runState) (before *runState) {
+// keepNoOp counts a run without a write and without an error, and keeps it instead of the one before.
+func (r *Recorder) keepNoOp(rec *runState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := r.touch(rec.controller, rec.object)
+	o, c := r.touch(rec.controller, rec.object), r.controllerOf(rec)
 	o.takeWaiting(rec)
-	r.controllerOf(rec).waited(&o.summary, rec)
+	c.waited(&o.summary, rec)
 	o.summary.update(rec, NoOp)
 	o.noOps++
-	r.controllerOf(rec).add(rec, NoOp)
+	c.add(rec, NoOp)
 	r.setBytes(o)
-	before, o.noOp = o.noOp, rec
-	if before == nil {
-		o.noOpElement = r.noOps.PushFront(o)
-	} else {
-		r.noOps.MoveToFront(o.noOpElement)
-	}
-	bytes := rec.size()
-	r.bytes.noOps += bytes - o.noOpBytes
-	o.noOpBytes = bytes
+	r.noOps.touch(&o.noOpUse)
+	r.setNoOp(o, c, rec)
 	r.limitBytes()
-	return before
-}
-
-// dropNoOp drops the last run without a write.
-func (r *Recorder) dropNoOp(o *object) {
-	r.noOps.Remove(o.noOpElement)
-	r.bytes.noOps -= o.noOpBytes
-	r.unused.Put(o.noOp)
-	o.noOp, o.noOpElement, o.noOpBytes = nil, nil, 0
 }
 
 // limitRuns drops the oldest successful or failed run of an object that has too many of these. The first failed run
@@ -199,10 +184,10 @@ func (r *Recorder) limitBytes() {
 			r.drop(r.successful.Back().Value.(*keptRun))
 		case r.bytes.failed > quarter:
 			r.drop(r.failed.Back().Value.(*keptRun))
-		case r.noOps.Len() > 0:
-			r.dropNoOp(r.noOps.Back().Value.(*object))
-		case r.recent.Len() > 1:
-			r.forget(r.recent.Back().Value.(*object))
+		case r.noOps.order.Len() > 0:
+			r.dropNoOp(r.noOps.oldest())
+		case r.recent.order.Len() > 1:
+			r.forget(r.recent.oldest())
 		case r.successful.Len() > 0:
 			r.drop(r.successful.Back().Value.(*keptRun))
 		case r.failed.Len() > 0:
@@ -218,10 +203,10 @@ func (r *Recorder) forget(o *object) {
 	for _, run := range slices.Clone(o.runs) {
 		r.drop(run)
 	}
-	if o.noOp != nil {
+	if o.noOp.shape != nil {
 		r.dropNoOp(o)
 	}
-	r.recent.Remove(o.recent)
+	r.recent.remove(&o.used)
 	delete(r.objects, o.key)
 	if j, ok := r.journals[o.key]; ok {
 		r.dropJournal(j)
