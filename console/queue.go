@@ -59,7 +59,7 @@ func readQueues() map[string]*Queue {
 		for _, metric := range family.GetMetric() {
 			controller := ""
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "controller" || label.GetName() == "reconciler" {
+				if label.GetName() == "controller" {
 					controller = label.GetValue()
 				}
 			}

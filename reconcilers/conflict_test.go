@@ -97,7 +97,7 @@ func TestIsItLooping_AnotherControllerWritesTheSameField(t *testing.T) {
 			w.Config.Client = client.WithFieldOwner(w.Config.Client, "ours")
 			l := newLoopWorldOn(w, keep("1"))
 			synctest.Test(t, func(t *testing.T) {
-				labels := map[string]string{"reconciler": "ResourceResourceReconciler", "cause": "writer"}
+				labels := map[string]string{"controller": "ResourceResourceReconciler", "cause": "writer"}
 				found := apitest.Counted(t, "trueup_hot_loops_total", labels)
 				waits := apitest.Counted(t, "trueup_hot_loop_waits_total", labels)
 				tc.run(l)
@@ -127,7 +127,7 @@ func TestIsItLooping_AWebhookChangesTheField(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		labels := map[string]string{"reconciler": "ResourceResourceReconciler", "cause": "refused"}
+		labels := map[string]string{"controller": "ResourceResourceReconciler", "cause": "refused"}
 		found := apitest.Counted(t, "trueup_hot_loops_total", labels)
 		for range 10 {
 			l.run(time.Nanosecond)

@@ -33,12 +33,12 @@ var (
 		Help: "Number of detected hot loops, by cause. self: the controller reconciled a resource repeatedly because of " +
 			"its own previous reconcile. writer: the controller and another field manager change a field back and forth. " +
 			"refused: the API server repeatedly stores another value than the controller sends.",
-	}, []string{"reconciler", "cause"})
+	}, []string{"controller", "cause"})
 
 	hotLoopWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_hot_loop_waits_total",
 		Help: "Number of requests that were delayed because the resource is in a hot loop.",
-	}, []string{"reconciler"})
+	}, []string{"controller"})
 )
 
 // Causes of hot loops.

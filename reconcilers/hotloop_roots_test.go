@@ -92,7 +92,7 @@ func TestHotLoop_OfAnAggregate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newAggregateLoop(t, tc.do, tc.given...)
 			synctest.Test(t, func(t *testing.T) {
-				labels := map[string]string{"reconciler": step}
+				labels := map[string]string{"controller": step}
 				found := apitest.Counted(t, "trueup_hot_loops_total", labels)
 				want := 1.0
 				switch {

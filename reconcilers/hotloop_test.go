@@ -210,7 +210,7 @@ func TestHotLoop_IsDetectedAndDelayed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLoopWorld(t, tc.do)
 			synctest.Test(t, func(t *testing.T) {
-				labels := map[string]string{"reconciler": "ResourceResourceReconciler", "cause": "self"}
+				labels := map[string]string{"controller": "ResourceResourceReconciler", "cause": "self"}
 				found := apitest.Counted(t, "trueup_hot_loops_total", labels)
 				waits := apitest.Counted(t, "trueup_hot_loop_waits_total", labels)
 				l.isDelayed(t, max(tc.atMost, 120), tc.repeats)

@@ -23,7 +23,7 @@ const (
 var reflectedErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_reflected_errors_total",
 	Help: "Number of errors of children that were reflected on the status of the parent and not returned.",
-}, []string{"reconciler", "reason"})
+}, []string{"controller", "reason"})
 
 func init() {
 	metrics.Registry.MustRegister(reflectedErrors)

@@ -51,7 +51,7 @@ func TestReflectedErrors_AreRetriedSlowly(t *testing.T) {
 				time.Sleep(time.Minute)
 				equal(t, "an event meanwhile", 4*time.Minute, reconcile())
 				equal(t, "reflected errors", 9.0, apitest.Counted(t, "trueup_reflected_errors_total", map[string]string{
-					"reconciler": t.Name(), "reason": name,
+					"controller": t.Name(), "reason": name,
 				}))
 
 				w.Heal()

@@ -24,7 +24,7 @@ var unwatchedReferences = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_tracked_unwatched_total",
 	Help: "Number of tracked references to objects of kinds that the controller does not watch with EnqueueTracked: " +
 		"changes of these objects do not trigger reconciles.",
-}, []string{"reconciler", "kind"})
+}, []string{"controller", "kind"})
 
 func init() {
 	metrics.Registry.MustRegister(unwatchedReferences)

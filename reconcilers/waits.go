@@ -19,12 +19,12 @@ var (
 	haltedRetries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_halted_retries_total",
 		Help: "Number of requests that halted without a RequeueAfter and are retried with back-off.",
-	}, []string{"reconciler"})
+	}, []string{"controller"})
 
 	haltedWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_halted_waits_total",
 		Help: "Number of requests that halted on tracked objects and are retried when one of the objects changes.",
-	}, []string{"reconciler"})
+	}, []string{"controller"})
 )
 
 func init() {

@@ -227,7 +227,7 @@ func TestHalt_IsLoggedOnce(t *testing.T) {
 	}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 	counted := func(metric string) float64 {
-		return apitest.Counted(t, metric, map[string]string{"reconciler": r.Name})
+		return apitest.Counted(t, metric, map[string]string{"controller": r.Name})
 	}
 	for _, pass := range []struct {
 		what           string

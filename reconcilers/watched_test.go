@@ -194,7 +194,7 @@ func TestTracked_UnwatchedKinds(t *testing.T) {
 				wantErr(t, nil, err)
 			}
 			counted := apitest.Counted(t, "trueup_tracked_unwatched_total", map[string]string{
-				"reconciler": r.Name, "kind": "Secret",
+				"controller": r.Name, "kind": "Secret",
 			})
 			if tc.want == "" {
 				lacks(t, lines.all(), unwatched)

@@ -11,13 +11,13 @@ var (
 	staleWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_stale_cache_waits_total",
 		Help: "Reconciles deferred because a cache had not observed an earlier write of the controller.",
-	}, []string{"reconciler"})
+	}, []string{"controller"})
 
 	staleTimeouts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_stale_cache_timeouts_total",
 		Help: "Reconciles that read from the API server because a cache did not observe an earlier write " +
 			"of the controller in time.",
-	}, []string{"reconciler"})
+	}, []string{"controller"})
 )
 
 func init() {

@@ -54,7 +54,7 @@ func TestHalt_OnAMissingSecretIsNotPolled(t *testing.T) {
 		t.Helper()
 		return apitest.Counted(t, metric, labels)
 	}
-	waits := func() float64 { return counted("trueup_halted_waits_total", map[string]string{"reconciler": name}) }
+	waits := func() float64 { return counted("trueup_halted_waits_total", map[string]string{"controller": name}) }
 
 	e.Add(newResource("it", nil))
 	e.Eventually(func() error {
@@ -86,7 +86,7 @@ func TestHalt_OnAMissingSecretIsNotPolled(t *testing.T) {
 	}); got != 0 {
 		t.Errorf("%v requests were retried with back-off, want none", got)
 	}
-	if got := counted("trueup_halted_retries_total", map[string]string{"reconciler": name}); got != 0 {
+	if got := counted("trueup_halted_retries_total", map[string]string{"controller": name}); got != 0 {
 		t.Errorf("%v halted requests were retried, want none", got)
 	}
 }
