@@ -57,14 +57,39 @@ type unchangingClient struct {
 	configMap *corev1.ConfigMap
 }
 
-func (c unchangingClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (c unchangingClient) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	switch obj := obj.(type) {
 	case *fixture.Resource:
 		c.resource.DeepCopyInto(obj)
 	case *corev1.ConfigMap:
 		c.configMap.DeepCopyInto(obj)
 	}
-	obj.SetName(key.Name)
+	return nil
+}
+
+// cachedClient returns resources and ConfigMaps by name, as a cache does.
+type cachedClient struct {
+	client.Client
+	resources  map[string]*fixture.Resource
+	configMaps map[string]*corev1.ConfigMap
+}
+
+func newCachedClient(c client.Client, requests []reconcilers.Request) client.Client {
+	cached := cachedClient{c, map[string]*fixture.Resource{}, map[string]*corev1.ConfigMap{}}
+	for _, req := range requests {
+		cached.resources[req.Name] = newResource(settled, func(r *fixture.Resource) { r.Name = req.Name })
+		cached.configMaps[req.Name] = newConfigMap(req.Name, orphan)
+	}
+	return cached
+}
+
+func (c cachedClient) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	switch obj := obj.(type) {
+	case *fixture.Resource:
+		c.resources[key.Name].DeepCopyInto(obj)
+	case *corev1.ConfigMap:
+		c.configMaps[key.Name].DeepCopyInto(obj)
+	}
 	return nil
 }
 
@@ -108,9 +133,12 @@ func BenchmarkObservedRequest(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
-			w.Config.Client = unchangingClient{
-				Client: w.Config.Client, resource: newResource(settled), configMap: newConfigMap("test", orphan),
+			requests := make([]reconcilers.Request, 10_000)
+			for i := range requests {
+				requests[i] = testRequest
+				requests[i].Name = fmt.Sprint(testRequest.Name, i)
 			}
+			w.Config.Client = newCachedClient(w.Config.Client, requests)
 			mgr := newManager(b, w, newEventCache(w.Scheme))
 			observe.Of(mgr).Remove(metrics.Default())
 			for _, listener := range listeners {
@@ -120,11 +148,6 @@ func BenchmarkObservedRequest(b *testing.B) {
 			controller, err := root.SetupWithManagerYieldingController(b.Context(), mgr)
 			if err != nil {
 				b.Fatal(err)
-			}
-			requests := make([]reconcilers.Request, 10_000)
-			for i := range requests {
-				requests[i] = testRequest
-				requests[i].Name = fmt.Sprint(testRequest.Name, i)
 			}
 			reconcile := func(req reconcilers.Request) {
 				if result, err := controller.Reconcile(b.Context(), req); err != nil || result != (reconcilers.Result{}) {
