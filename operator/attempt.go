@@ -167,8 +167,8 @@ func (r *WithEdge[T]) again(t turn[T], c *call, due time.Time, err error) *pendi
 }
 
 func (r *WithEdge[T]) emit(ctx context.Context, t turn[T], reason, format string, args ...any) {
-	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil && config.Recorder != nil {
-		config.Recorder.Eventf(t.resource, corev1.EventTypeWarning, reason, format, args...)
+	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil {
+		config.RecordEvent(t.resource, corev1.EventTypeWarning, reason, format, args...)
 	}
 }
 

@@ -44,6 +44,8 @@ type Config struct {
 	// Recorder records events about the reconciled resource. The reconcilers of this package use it. Defaults to none: no
 	// events are recorded.
 	Recorder record.EventRecorder
+	// Events select which events the Recorder gets. Defaults to all.
+	Events EventOptions
 	// EventRecorder records events of the newer events.k8s.io API, with a related object and an action.
 	events.EventRecorder
 	// Tracker records which resources depend on objects that they do not own.
@@ -77,6 +79,8 @@ type Config struct {
 	// the last delayed request. By default, hot loops set no condition.
 	LoopCondition string
 
+	// recorded are the last events, for Events. It is nil if the Config was not created for a manager.
+	recorded   *recordedEvents
 	syncPeriod time.Duration
 	owners     *ownerIndex
 	// hub receives what the reconcilers do. It is nil if the Config was not created for a manager.
@@ -107,17 +111,7 @@ const recorderName = "controller"
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
 	hub := observe.Of(mgr)
 	hub.AddDefault(metrics.Default())
-	return Config{syncPeriod: syncPeriod, hub: hub}.WithCluster(mgr).WithTracker()
-}
-
-// noEvents is a recorder that drops all events.
-var noEvents record.EventRecorder = &record.FakeRecorder{}
-
-func (c Config) recorder() record.EventRecorder {
-	if c.Recorder == nil {
-		return noEvents
-	}
-	return c.Recorder
+	return Config{syncPeriod: syncPeriod, hub: hub, recorded: &recordedEvents{}}.WithCluster(mgr).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero Config.
@@ -140,12 +134,14 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		Recorder:      cluster.GetEventRecorderFor(recorderName),
 		EventRecorder: cluster.GetEventRecorder(recorderName),
 		Tracker:       c.Tracker,
+		Events:        c.Events,
 
 		AllowStaleReads:   c.AllowStaleReads,
 		StaleReadsTimeout: c.StaleReadsTimeout,
 		AllowHotLoops:     c.AllowHotLoops,
 		LoopCondition:     c.LoopCondition,
 
+		recorded:   c.recorded,
 		syncPeriod: c.syncPeriod,
 		hub:        c.hub,
 		guard:      guarded,

@@ -198,3 +198,13 @@ func ExampleNewConfig() {
 	}
 	_ = run
 }
+
+// Events about failures are recorded, at most one an hour for each failure of an object, and no others.
+func ExampleEventOptions() {
+	setUp := func(mgr ctrl.Manager) reconcilers.Config {
+		config := reconcilers.NewConfig(mgr, &v1.Resource{}, 10*time.Hour)
+		config.Events = reconcilers.EventOptions{DisableNormal: true, Interval: time.Hour}
+		return config
+	}
+	_ = setUp
+}
