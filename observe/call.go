@@ -45,10 +45,11 @@ type Call struct {
 	Subresource string
 	// GenerateName is the prefix of the name of an object that is created, if the server generates the name.
 	GenerateName string
-	// Before is the resource version that the cache had before a write, or "" if it is unknown. After is the resource
-	// version in the answer.
+	// Before is the resource version that the cache had before a write, or that the object has that is sent, or "" if
+	// both are unknown: the kind of a server-side apply may not be watched. After is the resource version in the answer.
 	Before, After string
-	// NoOp reports whether a write changed nothing: the resource version is the same before and after.
+	// NoOp reports whether a write certainly changed nothing: the resource version is the same before and after. It is
+	// false if Before is unknown, or older than the object on the server.
 	NoOp bool
 	// Items is the number of objects that a list returned.
 	Items int

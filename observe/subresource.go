@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -75,10 +76,28 @@ func (c *calls) apply(
 		Verb: VerbPatch, Apply: true, Subresource: subresource, Object: client.ObjectKeyFromObject(sent),
 		DryRun: len(dryRun) > 0, Before: sent.GetResourceVersion(),
 	}
+	if stored := c.stored(ctx, c.objectOf(sent)); stored != nil {
+		call.Before = stored.GetResourceVersion()
+	}
 	return c.observe(ctx, call, sent, do, func(call *Call) {
 		call.After, call.answer = metadataOf(obj).GetResourceVersion(), obj
 		call.NoOp = call.Before != "" && call.Before == call.After
 	})
+}
+
+// objectOf returns an object of the Go type that reconcilers read for a kind, with the name of another one.
+func (c *calls) objectOf(named *metav1.PartialObjectMetadata) client.Object {
+	kind := named.GroupVersionKind()
+	known, _ := c.client.Scheme().New(kind)
+	obj, ok := known.(client.Object)
+	if !ok {
+		content := &unstructured.Unstructured{}
+		content.SetGroupVersionKind(kind)
+		obj = content
+	}
+	obj.SetNamespace(named.Namespace)
+	obj.SetName(named.Name)
+	return obj
 }
 
 // metadataOf returns the kind and the metadata of a configuration.
