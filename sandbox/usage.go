@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"trueup.dev/internal/apipath"
 )
 
 const (
@@ -108,15 +109,12 @@ func (o *observedTransport) WrappedRoundTripper() http.RoundTripper { return o.n
 // watched returns the path of the resource whose objects a request watches, without a namespace, or "". A test that
 // only lists them does not act on what others change.
 func watched(r *http.Request) string {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	isCollection := len(parts) == 3 && parts[0] == "api" || len(parts) == 4 && parts[0] == "apis"
-	query := r.URL.Query()
-	watch, err := strconv.ParseBool(query.Get("watch"))
-	if err != nil || !watch || !isCollection || r.Method != http.MethodGet ||
-		strings.Contains(query.Get("fieldSelector"), "metadata.namespace=") {
+	request, ok := apipath.Parse(r)
+	if !ok || request.Verb != "watch" || request.Namespace != "" ||
+		strings.Contains(r.URL.Query().Get("fieldSelector"), "metadata.namespace=") {
 		return ""
 	}
-	return strings.Join(parts, "/")
+	return strings.Trim(r.URL.Path, "/")
 }
 
 func (u *usage) watches(path string) {

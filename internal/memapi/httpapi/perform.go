@@ -38,37 +38,31 @@ type request struct {
 func (r *request) perform() (content any, code int, err error) {
 	code = http.StatusOK
 	switch named := r.name != ""; {
-	case r.Method == http.MethodGet && named:
+	case r.verb == "get":
 		if content, err = r.get(); err == nil && r.asTable() {
 			content, err = r.table(content)
 		}
-	case r.Method == http.MethodGet && r.watches():
+	case r.verb == "watch":
 		content, err = r.watch()
-	case r.Method == http.MethodGet:
+	case r.verb == "list":
 		if content, err = r.list(); err == nil && r.asTable() {
 			content, err = r.table(content)
 		}
-	case r.Method == http.MethodPost && (!named || r.subresource != ""):
+	case r.verb == "create" && (!named || r.subresource != ""):
 		code = http.StatusCreated
 		content, err = r.create()
-	case r.Method == http.MethodPut && named:
+	case r.verb == "update" && named:
 		code = r.createdOrOK()
 		content, err = r.update()
-	case r.Method == http.MethodPatch && named:
+	case r.verb == "patch" && named:
 		code = r.createdOrOK()
 		content, err = r.patch()
-	case r.Method == http.MethodDelete && r.subresource == "":
+	case (r.verb == "delete" || r.verb == "deletecollection") && r.subresource == "":
 		content, err = r.delete()
 	default:
 		err = errorOf(http.StatusMethodNotAllowed)
 	}
 	return content, code, err
-}
-
-// watches reports whether a list request is to be continued as a watch.
-func (r *request) watches() bool {
-	watches := r.query.Get("watch")
-	return watches == "true" || watches == "1"
 }
 
 // createdOrOK returns the status code of a write, which may create the object.

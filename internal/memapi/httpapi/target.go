@@ -3,54 +3,35 @@
 package httpapi
 
 import (
-	"strings"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"trueup.dev/internal/apipath"
 	"trueup.dev/internal/memapi/kinds"
 )
 
 // target is what the path of a request names: the objects of a kind, in a namespace or in all, one object, or a
 // subresource of it.
 type target struct {
-	kind                         *kinds.Kind
-	namespace, name, subresource string
+	kind *kinds.Kind
+	// The verb of the request, and what its path has. See [apipath.Request].
+	verb, namespace, name, subresource string
 }
 
-// split returns the segments of a path.
-func split(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
-}
-
-// targetOf parses the segments of a path.
-func (t *Transport) targetOf(path []string) (target, error) {
-	group, rest := schema.GroupVersion{}, path
-	switch {
-	case len(path) > 2 && path[0] == "api":
-		group.Version, rest = path[1], path[2:]
-	case len(path) > 3 && path[0] == "apis":
-		group.Group, group.Version, rest = path[1], path[2], path[3:]
-	default:
+// targetOf returns the target of a request, if the kind is served.
+func (t *Transport) targetOf(r *http.Request) (target, error) {
+	request, ok := apipath.Parse(r)
+	if !ok || request.Rest != "" {
 		return target{}, errNoPage
 	}
-	var found target
-	// The subresources of a namespace have the form of a resource in it.
-	if rest[0] == "namespaces" && len(rest) > 2 && rest[2] != "status" && rest[2] != "finalize" {
-		found.namespace, rest = rest[1], rest[2:]
-	}
-	kind, ok := t.Registry.ForResource(group.WithResource(rest[0]))
-	if !ok || len(rest) > 3 || found.namespace != "" && !kind.Namespaced {
+	group := schema.GroupVersion{Group: request.Group, Version: request.Version}
+	kind, ok := t.Registry.ForResource(group.WithResource(request.Resource))
+	if !ok || request.Namespace != "" && !kind.Namespaced {
 		return target{}, errNoPage
 	}
-	found.kind = kind
-	if len(rest) > 1 {
-		found.name = rest[1]
-	}
-	if len(rest) > 2 {
-		found.subresource = rest[2]
-	}
-	return found, nil
+	return target{kind, request.Verb, request.Namespace, request.Name, request.Subresource}, nil
 }
 
 // object returns an object with the kind and the name of a target.

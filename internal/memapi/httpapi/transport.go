@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/apipath"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/kinds"
 )
@@ -59,7 +60,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		response.Body, response.ContentLength = stream, -1
 		return response, nil
 	}
-	if t.Server != nil && errors.Is(err, errNoPage) && !t.hasVersion(split(req.URL.Path)) {
+	if t.Server != nil && errors.Is(err, errNoPage) && !t.hasVersion(apipath.Split(req.URL.Path)) {
 		return respond(req, code, "text/plain; charset=utf-8", []byte("404 page not found\n")), nil
 	}
 	body, err := json.Marshal(content)
@@ -117,7 +118,7 @@ func (t *Transport) answer(r *request) (content any, code int, err error) {
 		!strings.Contains(accept, "*/*") {
 		return nil, 0, errNotAcceptable
 	}
-	path := split(r.URL.Path)
+	path := apipath.Split(r.URL.Path)
 	if found := t.discovery(path, r.Header.Get("Accept")); found != nil {
 		return found, http.StatusOK, nil
 	}
@@ -130,7 +131,7 @@ func (t *Transport) answer(r *request) (content any, code int, err error) {
 	if content, err = r.review(path); content != nil || err != nil {
 		return content, http.StatusCreated, err
 	}
-	if r.target, err = t.targetOf(path); err != nil {
+	if r.target, err = t.targetOf(r.Request); err != nil {
 		return nil, 0, err
 	}
 	if t.Server == nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"trueup.dev/internal/apipath"
 )
 
 // Write is a type of write.
@@ -39,7 +41,7 @@ type Counter struct {
 func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
-		if write, ok := classify(request.Method, request.URL.Path); ok {
+		if write, ok := classify(request); ok {
 			c.count(write, err == nil && response.StatusCode == http.StatusConflict)
 		}
 		return response, err
@@ -99,41 +101,14 @@ func (c *Counter) Conflicts() int {
 	return c.conflicts
 }
 
-var verbs = map[string]string{
-	http.MethodPost:   "create",
-	http.MethodPut:    "update",
-	http.MethodPatch:  "patch",
-	http.MethodDelete: "delete",
-}
-
-// classify parses a request to the API. Paths are /api/v1/… or /apis/<group>/<version>/…, then namespaces/<namespace>/
-// for namespaced resources, then <resource>[/<name>[/<subresource>]].
-func classify(method, path string) (Write, bool) {
-	verb, ok := verbs[method]
-	if !ok {
-		return Write{}, false
+// classify returns what a request writes. It reports false for reads, and for requests that are not for objects.
+func classify(r *http.Request) (Write, bool) {
+	request, ok := apipath.Parse(r)
+	switch request.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return Write{Resource: request.FullResource(), Verb: strings.TrimSuffix(request.Verb, "collection")}, ok
 	}
-	segments := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case len(segments) > 2 && segments[0] == "api":
-		segments = segments[2:]
-	case len(segments) > 3 && segments[0] == "apis":
-		segments = segments[3:]
-	default:
-		return Write{}, false
-	}
-	if len(segments) > 2 && segments[0] == "namespaces" && !isNamespaceSubresource(segments[2]) {
-		segments = segments[2:]
-	}
-	resource := segments[0]
-	if len(segments) > 2 {
-		resource += "/" + segments[2]
-	}
-	return Write{Resource: resource, Verb: verb}, true
-}
-
-func isNamespaceSubresource(segment string) bool {
-	return segment == "status" || segment == "finalize"
+	return Write{}, false
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -73,7 +73,7 @@ func TestClassify(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, isWrite := classify(tc.method, tc.path)
+			got, isWrite := classify(httptest.NewRequest(tc.method, tc.path, nil))
 			if got != tc.want || isWrite != tc.isWrite {
 				t.Errorf("classify(%s %s) = %v, %t; want %v, %t", tc.method, tc.path, got, isWrite, tc.want, tc.isWrite)
 			}
