@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/memapi"
 )
 
@@ -37,9 +38,12 @@ func (a *authorizations) lack(p memapi.Access) {
 	a.missing[p] = true
 }
 
+// checksAccess reports whether it matters which permissions requests of the program need.
+func (p *program) checksAccess() bool { return p.roles != nil || p.recorder != nil }
+
 // authorize returns the error of a request that the roles of the program do not allow.
 func (r *run) authorize(c *call) error {
-	if c.process.program.roles == nil || c.outside || c.cached {
+	if !c.process.program.checksAccess() || c.outside || c.cached {
 		return nil
 	}
 	for _, p := range r.permissionsOf(c) {
@@ -54,6 +58,12 @@ func (r *run) authorize(c *call) error {
 // what is missing, it only records that.
 func (r *run) permit(process *process, p memapi.Access) error {
 	program := process.program
+	if program.recorder != nil {
+		program.recorder.Add(rbac.Permission{Group: p.Group, Resource: p.FullResource(), Verb: p.Verb})
+	}
+	if program.roles == nil {
+		return nil
+	}
 	for i := range program.roles {
 		if program.roles[i].allows(p) {
 			program.authorized.use(p)
@@ -75,7 +85,7 @@ func (r *run) permit(process *process, p memapi.Access) error {
 
 // watchAllowed requires the permissions for a cache of a kind: list and watch, in all namespaces or in that of a role.
 func (r *run) watchAllowed(process *process, gvk schema.GroupVersionKind) {
-	if process.program.roles == nil {
+	if !process.program.checksAccess() {
 		return
 	}
 	kind, ok := r.plan.registry.For(gvk)
@@ -95,7 +105,7 @@ func (r *run) watchAllowed(process *process, gvk schema.GroupVersionKind) {
 
 // watchPermitted returns the error of a watch of an API server that the roles of a process do not allow.
 func (r *run) watchPermitted(process *process, gvk schema.GroupVersionKind, opts []client.ListOption) error {
-	if process.program.roles == nil {
+	if !process.program.checksAccess() {
 		return nil
 	}
 	p := r.permissionFor("watch", gvk)

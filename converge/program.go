@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/graph/rbac"
 )
 
 // Program is a further program of a scenario, with a manager of its own.
@@ -25,6 +27,8 @@ type Program struct {
 	Uncached []client.Object
 	// Roles are what it may do, as [Scenario.Roles] are.
 	Roles []client.Object
+	// Permissions records what its requests need, as [Scenario.Permissions] does.
+	Permissions *rbac.Recorder
 }
 
 // program is what a process runs: the parts of a valid scenario that the authors of controllers write.
@@ -50,7 +54,9 @@ type program struct {
 	// may use them.
 	read []schema.GroupVersionKind
 	// roles are what its processes may do. Nil allows everything. authorized is what they have used.
-	roles      []accessRole
+	roles []accessRole
+	// recorder records what its processes need. Optional.
+	recorder   *rbac.Recorder
 	authorized authorizations
 	// uncalled are the paths of webhooks that no configuration names.
 	uncalled []string
@@ -92,6 +98,7 @@ func (p *plan) isProgram(client string) bool {
 func newProgram(s *Scenario) *program {
 	return &program{
 		client: byProcess, build: s.New, setup: s.Setup, indexes: s.Indexes, uncached: map[schema.GroupVersionKind]bool{},
+		recorder: s.Permissions,
 	}
 }
 
@@ -115,6 +122,7 @@ func (c *scenarioCheck) furtherPrograms() {
 		names = append(names, p.Name)
 		c.program = &program{
 			index: i + 1, name: p.Name, client: p.Name, setup: p.Setup, uncached: map[schema.GroupVersionKind]bool{},
+			recorder: p.Permissions,
 		}
 		c.uncached(field+".", p.Uncached)
 		c.admission(field+".", p.Webhooks)

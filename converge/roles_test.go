@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/memapi"
 )
 
@@ -65,6 +66,30 @@ func TestRolesSuffice(t *testing.T) {
 				t.Errorf("advice (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWhatWouldItNeedPermissionFor records what a program needs, with and without roles.
+func TestWhatWouldItNeedPermissionFor(t *testing.T) {
+	everything := clusterRole(rule("*", "*"))
+	for name, roles := range map[string][]client.Object{"no roles": nil, "roles": {everything}} {
+		recorder := &rbac.Recorder{}
+		s := controllerScenario(false)
+		s.Roles, s.Permissions = roles, recorder
+		report, err := Check(t, s, Options{Seed: 1, SingleRequests: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Failure != nil {
+			t.Fatal(report.Failure)
+		}
+		const want = `
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;list;update;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
+`
+		if diff := cmp.Diff(want, "\n"+recorder.Used().Markers()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

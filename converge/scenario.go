@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/graph/rbac"
 )
 
 // Scenario is a reconciler and its environment: the API server, users, and other controllers.
@@ -58,6 +60,9 @@ type Scenario struct {
 	// that are missing, all at once. A cache requires list and watch. The default allows everything. [Roles] reads them
 	// from files. Rules that no run has used are advice. The admission plugin OwnerReferencesPermissionEnforcement is off.
 	Roles []client.Object
+	// Permissions records what the requests of the process need, in all runs. As with Roles, a cache needs list and watch,
+	// and events and leader election are not simulated. Optional.
+	Permissions *rbac.Recorder
 	// Uncached are kinds that env.Client reads from the API server, as a manager's client does with the kinds in
 	// client.CacheOptions.DisableFor.
 	Uncached []client.Object

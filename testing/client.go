@@ -13,6 +13,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -52,6 +53,8 @@ type clientWrapper struct {
 	// executeSubResources makes the client execute calls for subresources other than the status. Otherwise they succeed
 	// without an effect.
 	executeSubResources bool
+	// permissions records what calls need. Optional.
+	permissions *rbac.Recorder
 
 	ApplyActions            []ApplyAction
 	CreateActions           []objectAction
@@ -135,6 +138,7 @@ func (w *clientWrapper) PrependReactor(verb, kind string, reaction ReactionFunc)
 
 // call executes a call unless a reactor fails or answers it. An answer is copied to into, which may be nil.
 func (w *clientWrapper) call(action Action, into any, execute func() error) error {
+	w.recordCall(action)
 	w.lock.Lock()
 	reactors := w.reactors
 	w.lock.Unlock()

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"trueup.dev/duck"
+	"trueup.dev/graph/rbac"
 	"trueup.dev/reconcilers"
 	"trueup.dev/testing/internal/fakeapi"
 )
@@ -92,6 +93,8 @@ type ExpectConfig struct {
 	observedErrors []string
 	// newAPI creates the API. Defaults to newFakeAPI.
 	newAPI func(*ExpectConfig) (*api, error)
+	// permissions records what calls need. Optional.
+	permissions *rbac.Recorder
 	// given are the objects that the API is created with.
 	given givenObjects
 	// opened is the config in use, nil before the first call of Config.
@@ -162,7 +165,7 @@ func (c *ExpectConfig) newOpenConfig() (*openConfig, error) {
 		discovery = o.api.discovery
 	}
 	o.client = newClientWrapper(duck.NewDuckAwareClientWrapper(o.api.client), o.api.addGiven)
-	o.client.executeSubResources = c.Realistic || c.newAPI != nil
+	o.client.executeSubResources, o.client.permissions = c.Realistic || c.newAPI != nil, c.permissions
 	for _, reactor := range slices.Backward(c.WithReactors) {
 		o.client.PrependReactor("*", "*", reactor)
 	}
@@ -173,6 +176,9 @@ func (c *ExpectConfig) newOpenConfig() (*openConfig, error) {
 		Recorder:      recorder{o.events},
 		EventRecorder: eventRecorder{o.events},
 		Tracker:       o.tracks,
+	}
+	if c.permissions != nil {
+		o.config.APIReader = recordingReader{o.config.APIReader, o.client, c.permissions}
 	}
 	return o, nil
 }

@@ -2,7 +2,10 @@
 
 package testing
 
-import "trueup.dev/testing/internal/cluster"
+import (
+	"trueup.dev/graph/rbac"
+	"trueup.dev/testing/internal/cluster"
+)
 
 // RunOption configures how cases run. Options are the last arguments of the Run methods of cases and suites.
 type RunOption interface{ applyTo(options *runOptions) }
@@ -11,6 +14,8 @@ type RunOption interface{ applyTo(options *runOptions) }
 type runOptions struct {
 	parallel  bool
 	realistic bool
+	// permissions records what the main config needs. Optional.
+	permissions *rbac.Recorder
 	// clusters are the clusters to run on, by the name of the config. Empty for the API in memory.
 	clusters map[string]*cluster.Cluster
 }

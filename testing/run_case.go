@@ -133,7 +133,7 @@ func (r *caseRun) open(
 	t *testing.T, ctx context.Context, main *ExpectConfig, additional map[string]ExpectConfig,
 ) (context.Context, reconcilers.Config) {
 	t.Helper()
-	main.Name = cluster.DefaultName
+	main.Name, main.permissions = cluster.DefaultName, r.options.permissions
 	if len(r.options.clusters) > 0 {
 		var err error
 		if r.turn, err = cluster.TakeTurn(r.options.clusters); err != nil {

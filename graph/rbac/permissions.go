@@ -103,16 +103,21 @@ func (o Options) resource(access graph.Access) (string, error) {
 		return "", fmt.Errorf("the group of kind %s is unknown: %s", kind.Kind, kind.Unknown)
 	}
 	gvk := schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	if o.Mapper != nil {
-		mapping, err := o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return resourceOf(o.Mapper, gvk, access.Subresource)
+}
+
+// resourceOf returns the resource of a kind as in a role. Without a mapper, it guesses the plural.
+func resourceOf(mapper meta.RESTMapper, kind schema.GroupVersionKind, subresource string) (string, error) {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	if mapper != nil {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return "", err
 		}
 		plural = mapping.Resource
 	}
-	if access.Subresource != "" {
-		return plural.Resource + "/" + access.Subresource, nil
+	if subresource != "" {
+		return plural.Resource + "/" + subresource, nil
 	}
 	return plural.Resource, nil
 }

@@ -309,7 +309,7 @@ func TestDatabaseReconciler(t *testing.T) {
 	}
 	tests.Run(t, cases, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
 		return controller.NewDatabaseReconciler(c, answer{err: errors.New("the bucket is full")}, poll, newPassword)
-	}, rtesting.Realistic())
+	}, rtesting.Realistic(), rtesting.RecordPermissions(&usedByCases))
 }
 
 func leaving(db *databasev1.Database) {

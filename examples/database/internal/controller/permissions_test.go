@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge"
 	"trueup.dev/examples/database"
 	"trueup.dev/examples/database/backup"
 	"trueup.dev/graph"
@@ -42,6 +44,9 @@ func TestPermissions_IsTheRoleUpToDate(t *testing.T) {
 	}
 }
 
+// usedByCases records what the cases of the reconciler need.
+var usedByCases rbac.Recorder
+
 // What would it need permission for? The requests of the life of a Database need nothing that the reconcilers do not
 // declare. The log lists what they do not use, for example update: nothing changes the children.
 func TestPermissions_WhatDoesItUse(t *testing.T) {
@@ -56,13 +61,18 @@ func TestPermissions_WhatDoesItUse(t *testing.T) {
 	e.Must(e.Delete(e.Context(), db))
 	e.WaitForDeletion(db)
 	stop()
-	used := e.requests.Used()
-	report := rbac.Check(e.role.Rules, declared(t), used)
-	if err := report.Err(); err != nil || len(report.NotDeclared) > 0 {
-		t.Errorf("permissions of the requests:\n%s", report)
+	// So do the cases of the reconciler, and a scenario with faults.
+	t.Run("cases", TestDatabaseReconciler)
+	scenario, usedByScenario := databaseScenario(t), &rbac.Recorder{}
+	scenario.Given, scenario.Permissions = []client.Object{inDefault(newDatabase())}, usedByScenario
+	found, err := converge.Check(t, scenario, converge.Options{Seed: 1, SingleRequests: 500})
+	if err != nil || found.Failure != nil {
+		t.Fatal(err, found)
 	}
-	t.Logf("report:\n%s", report)
-	// The recorder has seen the controller.
+	rtesting.AssertPermissions(t, e.role.Rules, declared(t), &e.requests, &usedByCases, usedByScenario)
+
+	used := e.requests.Used()
+	// The recorders have seen the controller.
 	certain := rbac.Of(
 		rbac.Permission{Group: "database.trueup.dev", Resource: "databases", Verb: "watch"},
 		rbac.Permission{Group: "database.trueup.dev", Resource: "databases", Verb: "patch"},
@@ -75,5 +85,14 @@ func TestPermissions_WhatDoesItUse(t *testing.T) {
 	)
 	if err := rbac.Check(used.Rules(), certain, nil).Err(); err != nil {
 		t.Errorf("as a role, the used permissions are incomplete: %v", err)
+	}
+	certain = rbac.Of(
+		rbac.Permission{Group: "database.trueup.dev", Resource: "databases/status", Verb: "update"},
+		rbac.Permission{Group: "apps", Resource: "statefulsets", Verb: "create"},
+	)
+	for _, recorder := range []*rbac.Recorder{&usedByCases, usedByScenario} {
+		if err := rbac.Check(recorder.Used().Rules(), certain, nil).Err(); err != nil {
+			t.Errorf("as a role, the used permissions are incomplete: %v", err)
+		}
 	}
 }
