@@ -29,6 +29,9 @@ type Options struct {
 	// Recorder has what the console shows. [AddToManager] adds it to the hub of the manager. The default is a recorder
 	// without options.
 	Recorder *recorder.Recorder
+	// Namespaces are those in which the page of permissions asks what the program may do, at most 5. The default is the
+	// namespaces of the recorded objects, those with trouble first, or "default" without any.
+	Namespaces []string
 }
 
 const defaultPath = "/console"
@@ -45,11 +48,22 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	if options.Recorder == nil {
 		options.Recorder = recorder.New(recorder.Options{})
 	}
-	handler := onlyPermitted(http.StripPrefix(options.Path, Handler(options.Recorder, observe.Of(mgr))))
+	permissions, err := newPermissions(mgr, func() []string {
+		if len(options.Namespaces) > 0 {
+			return options.Namespaces
+		}
+		return namespacesOf(options.Recorder)
+	})
+	if err != nil {
+		return fmt.Errorf("console: %w", err)
+	}
+	content := newHandler(options.Recorder, permissions, observe.Of(mgr))
+	handler := onlyPermitted(http.StripPrefix(options.Path, content))
 	if err := serve(mgr, options, handler); err != nil {
 		return fmt.Errorf("console: %w", err)
 	}
 	observe.Of(mgr).Add(options.Recorder)
+	permissions.record()
 	return nil
 }
 

@@ -37,6 +37,8 @@ var functions = template.FuncMap{
 	"refPath":       refPath,
 	"states":        states,
 	"recordingPath": RecordingPath,
+
+	"permissionTone": permissionTone,
 }
 
 // ObjectPath returns the path of the page of an object, relative to the root of the console.
@@ -62,6 +64,19 @@ func tone(value any) string {
 	case "Running", "":
 		return "info"
 	case "NoOp", "Unknown":
+		return "quiet"
+	}
+	return "good"
+}
+
+// permissionTone returns the class of the color of a permission.
+func permissionTone(state PermissionState) string {
+	switch state {
+	case PermissionMissing:
+		return "bad"
+	case PermissionUnknown:
+		return "warn"
+	case PermissionNotNeeded:
 		return "quiet"
 	}
 	return "good"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/graph"
 	"trueup.dev/observe"
@@ -35,24 +36,34 @@ const pageSize = 100
 //
 // Hubs are those of the managers whose controllers the recorder observes. They are needed for the trees of reconcilers:
 // without them, only executed steps are shown.
+//
+// It has no page of permissions, which needs a manager: use [AddToManager].
 func Handler(r *recorder.Recorder, hubs ...*observe.Hub) http.Handler {
-	h := &handler{recorder: r, hubs: hubs, streams: make(chan struct{}, maxStreams)}
+	return newHandler(r, nil, hubs...)
+}
+
+func newHandler(r *recorder.Recorder, p *permissions, hubs ...*observe.Hub) http.Handler {
+	h := &handler{recorder: r, permissions: p, hubs: hubs, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page(h.objects))
 	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}", h.page(h.object))
 	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}/recording", h.recording)
 	mux.HandleFunc("GET /controllers", h.page(h.controllers))
 	mux.HandleFunc("GET /controllers/{name}", h.page(h.controller))
+	if p != nil {
+		mux.HandleFunc("GET /permissions", h.page(p.load))
+	}
 	mux.Handle("GET /static/", cached(http.FileServerFS(staticFiles)))
 	mux.HandleFunc("GET /", h.page(func(*http.Request) (page, bool) { return page{}, false }))
 	return secure(mux)
 }
 
 type handler struct {
-	recorder *recorder.Recorder
-	hubs     []*observe.Hub
-	queues   queues
-	streams  chan struct{} // a token for each stream
+	recorder    *recorder.Recorder
+	permissions *permissions // optional
+	hubs        []*observe.Hub
+	queues      queues
+	streams     chan struct{} // a token for each stream
 }
 
 // page is what is shown at a path.
@@ -67,6 +78,8 @@ type page struct {
 	// Base is the relative path to the root of the console.
 	Base string
 	Now  time.Time
+	// HasPermissions reports whether there is a page of permissions.
+	HasPermissions bool
 	// CanRecord reports whether there are recordings of objects.
 	CanRecord bool
 	// Data is what is encoded as JSON, and shown by the template.
@@ -77,7 +90,12 @@ type page struct {
 type load func(*http.Request) (page, bool)
 
 // page serves a page in the requested format.
-func (h *handler) page(load load) http.HandlerFunc {
+func (h *handler) page(content load) http.HandlerFunc {
+	load := func(r *http.Request) (page, bool) {
+		p, ok := content(r)
+		p.HasPermissions = h.permissions != nil
+		return p, ok
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
 		w.Header().Set("Cache-Control", "no-store")
@@ -125,7 +143,7 @@ func writeJSON(w http.ResponseWriter, r *http.Request, load load) {
 func writeHTML(w http.ResponseWriter, r *http.Request, load load) {
 	p, ok := load(r)
 	if !ok {
-		p = page{Template: "missing", Title: "Not found"}
+		p.Template, p.Title = "missing", "Not found"
 	}
 	p.Base, p.Now = base(r), time.Now()
 	content, err := render("layout", p)
@@ -149,7 +167,7 @@ func render(name string, p page) ([]byte, error) {
 // templates are the templates of the pages, each with the layout.
 var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
-	for _, name := range []string{"objects", "object", "controllers", "controller", "missing"} {
+	for _, name := range []string{"objects", "object", "controllers", "controller", "permissions", "missing"} {
 		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(
 			templateFiles, "templates/layout.html", "templates/"+name+".html",
 		))
@@ -302,13 +320,21 @@ func (h *handler) controller(r *http.Request) (page, bool) {
 // root returns the description of the reconcilers of a controller. It is nil if they are unknown.
 func (h *handler) root(controller string) *graph.Node {
 	for _, hub := range h.hubs {
-		reconciler := hub.Reconciler(controller)
-		if reconciler == nil {
-			continue
-		}
-		if root := graph.Of(reconciler).Controllers[0]; root.Path != "" { // it describes itself
+		if root := described(hub.Reconciler(controller)); root != nil {
 			return root
 		}
 	}
 	return nil
+}
+
+// described returns the description of a reconciler, which may be nil. It is nil if it does not describe itself.
+func described(reconciler reconcile.Reconciler) *graph.Node {
+	if reconciler == nil {
+		return nil
+	}
+	root := graph.Of(reconciler).Controllers[0]
+	if root.Path == "" {
+		return nil
+	}
+	return root
 }

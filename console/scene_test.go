@@ -5,8 +5,10 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,7 +16,9 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,11 +31,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
 
 	"trueup.dev/console"
 	databaseexample "trueup.dev/examples/database"
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
+	"trueup.dev/graph/rbac"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 	"trueup.dev/sandbox"
@@ -74,7 +80,8 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	managed := api.RESTConfig()
-	managed.Wrap(func(next http.RoundTripper) http.RoundTripper { return quota{next} })
+	rules := sceneRules(t)
+	managed.Wrap(func(next http.RoundTripper) http.RoundTripper { return quota{rulesReview{next, rules}} })
 	mgr, err := ctrl.NewManager(managed, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
 		Controller: config.Controller{SkipNameValidation: new(true), MaxConcurrentReconciles: 4},
@@ -192,6 +199,56 @@ func addAutoscaler(t *testing.T, mgr ctrl.Manager) {
 	}
 }
 
+// sceneRules returns the role of the example without a permission that it needs, and with one that it does not need.
+func sceneRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	manifest, err := fs.ReadFile(databaseexample.RBAC(), "role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.Unmarshal(manifest, &role); err != nil {
+		t.Fatal(err)
+	}
+	granted := rbac.FromRules(role.Rules)
+	delete(granted, rbac.Permission{Group: "apps", Resource: "statefulsets", Verb: "update"})
+	for _, verb := range []string{"list", "watch"} {
+		granted[rbac.Permission{Group: "networking.k8s.io", Resource: "ingresses", Verb: verb}] = true
+	}
+	return granted.Rules()
+}
+
+// rulesReview answers what the rules of the program are. The API in memory grants everything.
+type rulesReview struct {
+	next  http.RoundTripper
+	rules []rbacv1.PolicyRule
+}
+
+func (r rulesReview) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(request.URL.Path, "/selfsubjectrulesreviews") {
+		return r.next.RoundTrip(request)
+	}
+	review := authorizationv1.SelfSubjectRulesReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
+	}
+	for _, rule := range r.rules {
+		review.Status.ResourceRules = append(review.Status.ResourceRules, authorizationv1.ResourceRule{
+			Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources,
+		})
+	}
+	body, err := json.Marshal(review)
+	return answer(request, http.StatusCreated, body), err
+}
+
+// answer returns a response of an API server.
+func answer(request *http.Request, status int, body []byte) *http.Response {
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: "HTTP/1.1",
+		ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(body)), Request: request,
+	}
+}
+
 // quota refuses the Services of one Database, as the admission of an API server does.
 type quota struct{ next http.RoundTripper }
 
@@ -207,11 +264,7 @@ func (q quota) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !bytes.Contains(body, []byte("orders")) {
 		return q.next.RoundTrip(request)
 	}
-	const answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":` +
+	const refusal = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":` +
 		`"services \"orders-pods\" is forbidden: exceeded quota: team, requested: services=1, used: services=8, limited: services=8"}`
-	return &http.Response{
-		Status: "403 Forbidden", StatusCode: http.StatusForbidden, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)),
-		Request: request,
-	}, nil
+	return answer(request, http.StatusForbidden, []byte(refusal)), nil
 }

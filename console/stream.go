@@ -65,7 +65,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, load load) {
 func contentEvent(r *http.Request, load load) []byte {
 	p, ok := load(r)
 	if !ok {
-		p = page{Template: "missing", Title: "Not found"}
+		p.Template, p.Title = "missing", "Not found"
 	}
 	p.Base, p.Now = base(r), time.Now()
 	content, err := render("content", p)

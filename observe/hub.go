@@ -3,6 +3,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"runtime"
@@ -11,7 +12,10 @@ import (
 	"sync/atomic"
 	"weak"
 
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -155,6 +159,35 @@ func (h *Hub) Reconciler(controller string) reconcile.Reconciler {
 		}
 	}
 	return nil
+}
+
+// Controllers returns the names of the observed controllers, sorted.
+func (h *Hub) Controllers() []string {
+	names := []string{}
+	h.controllers.Range(func(name, _ any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
+// Watched returns the kinds that the observed controllers watch in a cache, sorted. The scheme has the Go types.
+func (h *Hub) Watched(informers cache.Cache, scheme *k8sruntime.Scheme) []schema.GroupVersionKind {
+	id, found := weak.Make(address(informers)), []schema.GroupVersionKind{}
+	h.watched.Range(func(watched, _ any) bool {
+		t := watched.(watchedType)
+		gvk := t.GroupVersionKind
+		if obj, ok := reflect.New(t.Elem()).Interface().(k8sruntime.Object); ok && gvk.Empty() {
+			gvk, _ = apiutil.GVKForObject(obj, scheme)
+		}
+		if t.cache == id && !gvk.Empty() && !slices.Contains(found, gvk) {
+			found = append(found, gvk)
+		}
+		return true
+	})
+	slices.SortFunc(found, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	return found
 }
 
 // Enabled reports whether the hub has listeners.

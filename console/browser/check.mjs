@@ -12,6 +12,7 @@ const pages = {
   search: "?q=database",
   controllers: "controllers",
   controller: "controllers/Database",
+  permissions: "permissions",
   failing: "objects/Database/default/orders",
   looping: "objects/Database/default/analytics",
   waiting: "objects/Database/default/reports",
@@ -132,8 +133,27 @@ await check("the tree of a controller shows which reconciler fails, and its queu
   }
 });
 
+await check("missing permissions are first, in words, and one key press away from any page", async (page, fail) => {
+  await page.goto(base + pages.failing);
+  await page.getByRole("link", { name: "Permissions", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/console/permissions");
+  const rows = await page.locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, " ").trim()).join(" | ")));
+  const wants = {
+    0: "Missing | statefulsets apps update | yes | yes | no",
+    1: "Not needed | leases coordination.k8s.io create, get, update | no | no | yes",
+    2: "Not needed | ingresses networking.k8s.io list, watch | no | no | yes",
+  };
+  for (const [i, want] of Object.entries(wants)) if (rows[i] !== want) fail(`row ${i} is ${rows[i]}, want ${want}`);
+  if (!rows.includes("Granted | databases database.trueup.dev list, patch, watch | yes | yes | yes")) fail(`no row of a used permission: ${rows}`);
+  const lead = await page.locator("main .lead").innerText();
+  if (lead !== "1 missing, 5 not needed.") fail(`the page starts with ${lead}`);
+  const text = await page.locator("main").innerText();
+  for (const want of ["trueup-memory", "autoscaler", "default", "tenants"]) if (!text.includes(want)) fail(`${want} is not in ${text}`);
+});
+
 await check("the keyboard reaches everything, in order", async (page, fail) => {
-  for (const name of ["search", "controller", "failing", "looping"]) {
+  for (const name of ["search", "controller", "permissions", "failing", "looping"]) {
     await page.goto(base + pages[name]);
     await isLive(page);
     await page.getByRole("button", { name: "Pause" }).click(); // updates replace elements
@@ -253,7 +273,7 @@ await check("pages do not contain the values of Secrets", async (page, fail) => 
 
 if (screenshots) {
   await check("screenshots", async (page) => {
-    for (const [name, height] of [["objects", 620], ["failing", 700], ["controller", 980]]) {
+    for (const [name, height] of [["objects", 620], ["failing", 700], ["controller", 980], ["permissions", 560]]) {
       await page.setViewportSize({ width: 960, height });
       await page.goto(base + pages[name]);
       await isLive(page);

@@ -70,14 +70,16 @@ func (r *Recorder) AddKind(mapper meta.RESTMapper, kind schema.GroupVersionKind,
 // watch and do not read are not recorded, and neither are events and leader election. [Recorder.Wrap] records all of
 // these.
 func (r *Recorder) Listener(mapper meta.RESTMapper) observe.Listener {
-	return &listener{recorder: r, mapper: mapper}
+	return &listener{recorder: r, mapper: mapper, seen: map[seenCall]bool{}}
 }
 
 // listener records each kind of call once: the mapper may be slow.
 type listener struct {
 	recorder *Recorder
 	mapper   meta.RESTMapper
-	seen     sync.Map // of seenCall
+
+	mu   sync.RWMutex
+	seen map[seenCall]bool
 }
 
 type seenCall struct {
@@ -93,7 +95,10 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		return ctx
 	}
 	key := seenCall{kind: call.Kind, verb: call.Verb, subresource: call.Subresource, cached: call.Cached}
-	if _, ok := l.seen.Load(key); ok {
+	l.mu.RLock()
+	seen := l.seen[key]
+	l.mu.RUnlock()
+	if seen {
 		return ctx
 	}
 	verbs := []string{call.Verb}
@@ -101,7 +106,9 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		verbs = CacheVerbs()
 	}
 	l.recorder.AddKind(l.mapper, call.Kind, call.Subresource, verbs...)
-	l.seen.Store(key, true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen[key] = true
 	return ctx
 }
 
