@@ -140,13 +140,13 @@ func (g *grants) mayDo(ctx context.Context, namespace string, p rbac.Permission)
 func namespacesOf(r *recorder.Recorder) []string {
 	found, seen := []string{}, map[string]bool{}
 	objects, _ := r.Objects(recorder.Query{})
-	for _, o := range append(objects, recorder.Object{}) {
-		namespace := cmp.Or(o.Object.Namespace, metav1.NamespaceDefault)
-		isNew := !seen[namespace]
-		if isNew && (o.Object.Name != "" || len(found) == 0) {
-			found = append(found, namespace)
+	for _, o := range objects {
+		if namespace := cmp.Or(o.Object.Namespace, metav1.NamespaceDefault); !seen[namespace] {
+			seen[namespace], found = true, append(found, namespace)
 		}
-		seen[namespace] = true
+	}
+	if len(found) == 0 {
+		return []string{metav1.NamespaceDefault}
 	}
 	return found
 }

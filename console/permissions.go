@@ -205,9 +205,10 @@ func compare(needed rbac.Permissions, asked answer) map[rbac.Permission]Permissi
 		}
 	}
 	for _, ns := range asked.namespaces {
-		all := slices.DeleteFunc(slices.Clone(ns.rules), grantsSelfReview)
-		unnamed := slices.DeleteFunc(slices.Clone(all), func(r rbacv1.PolicyRule) bool { return len(r.ResourceNames) > 0 })
-		report := rbac.Check(all, needed, nil)
+		unnamed := slices.DeleteFunc(slices.Clone(ns.rules), func(rule rbacv1.PolicyRule) bool {
+			return len(rule.ResourceNames) > 0
+		})
+		report := rbac.Check(ns.rules, needed, nil)
 		missing := rbac.Of(report.NotGranted...)
 		for _, p := range rbac.Check(unnamed, needed, nil).NotGranted {
 			state := states[p]
@@ -226,17 +227,18 @@ func compare(needed rbac.Permissions, asked answer) map[rbac.Permission]Permissi
 			states[p] = state
 		}
 		for _, p := range report.NotNeeded {
-			states[p] = Permission{State: PermissionNotNeeded}
+			if !isGrantedToAll(p) {
+				states[p] = Permission{State: PermissionNotNeeded}
+			}
 		}
 	}
 	return states
 }
 
-// grantsSelfReview reports whether a rule only grants what the console asks, which each user may.
-func grantsSelfReview(rule rbacv1.PolicyRule) bool {
-	return len(rule.Resources) > 0 && !slices.ContainsFunc(rule.Resources, func(resource string) bool {
-		return !strings.HasPrefix(resource, "selfsubject")
-	})
+// isGrantedToAll reports whether each user or service account has a permission: to ask what it may do, and to read the
+// authorities that a cluster trusts.
+func isGrantedToAll(p rbac.Permission) bool {
+	return strings.HasPrefix(p.Resource, "selfsubject") || p.Resource == "clustertrustbundles" && p.Verb != "*"
 }
 
 // rows groups the verbs of a resource that have the same state.

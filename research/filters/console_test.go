@@ -39,20 +39,9 @@ func TestWhoMayReadTheConsole(t *testing.T) {
 		CertDir: t.TempDir(), // without a certificate, the server makes one
 	}}, func(_ context.Context, mgr ctrl.Manager) error { return console.AddToManager(mgr, console.Options{}) })
 
-	name := "console-of-" + e.Namespace
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/console", "/console/*"}, Verbs: []string{"get"}}},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.Namespace, Name: "operator"}},
-	}
-	e.Must(e.Create(e.Context(), role))
-	e.Cleanup(func() { e.Must(e.Delete(context.Background(), role)) })
-	e.Must(e.Create(e.Context(), binding))
-	e.Cleanup(func() { e.Must(e.Delete(context.Background(), binding)) })
+	grant(e, "console-of-"+e.Namespace, "operator", rbacv1.PolicyRule{
+		NonResourceURLs: []string{"/console", "/console/*"}, Verbs: []string{"get"},
+	})
 	operator, visitor := token(e, "operator"), token(e, "visitor")
 
 	for _, tc := range []struct {
@@ -72,7 +61,7 @@ func TestWhoMayReadTheConsole(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			await.Nil(t, apitest.Timeout, func() error {
-				status, body, err := request(t, "https://"+address+tc.path, tc.token)
+				status, body, err := request(t, "https://"+address+tc.path, tc.token, "text/html")
 				switch {
 				case err != nil: // the server has not started
 					return err
@@ -89,6 +78,21 @@ func TestWhoMayReadTheConsole(t *testing.T) {
 	}
 }
 
+// grant creates a ClusterRole for a service account of the namespace of the test.
+func grant(e *apitest.Env, name, account string, rules ...rbacv1.PolicyRule) {
+	e.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.Namespace, Name: account}},
+	}
+	e.Must(e.Create(e.Context(), role))
+	e.Cleanup(func() { e.Must(e.Delete(context.Background(), role)) })
+	e.Must(e.Create(e.Context(), binding))
+	e.Cleanup(func() { e.Must(e.Delete(context.Background(), binding)) })
+}
+
 // token returns a token of a new service account.
 func token(e *apitest.Env, name string) string {
 	e.Helper()
@@ -99,12 +103,13 @@ func token(e *apitest.Env, name string) string {
 	return answer.Status.Token
 }
 
-func request(t *testing.T, url, token string) (status int, body string, err error) {
+func request(t *testing.T, url, token, accept string) (status int, body string, err error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
+	r.Header.Set("Accept", accept)
 	r.Host = "metrics.example" // as another machine has it: localhost may read the console of any server
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
