@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package console serves web pages that show what the controllers of a program do: which objects are in trouble, why
-// each object was reconciled, which steps and calls that took, and what failed.
+// each object was reconciled, which steps and calls that took, what failed, and which permissions are missing.
 //
 // One line adds it to a manager, before the manager starts:
 //
@@ -28,6 +28,9 @@
 //
 // On a server without a filter, the pages are only served to the same machine or pod, which includes kubectl
 // port-forward. The same applies to [Options.Address].
+//
+// The page of permissions shows what the identity of the program may do, not that of the reader. It asks the API server
+// with reviews, which each user may send and which persist nothing, only while the page is open.
 //
 // Values of Secrets are never shown. See [trueup.dev/observe/recorder] for other values that must not be shown.
 package console

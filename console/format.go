@@ -76,7 +76,7 @@ func permissionTone(state PermissionState) string {
 		return "bad"
 	case PermissionUnknown:
 		return "warn"
-	case PermissionNotNeeded:
+	case PermissionUnused:
 		return "quiet"
 	}
 	return "good"

@@ -38,9 +38,9 @@ type Permissions struct {
 	// declared, and unknown.
 	Undescribed []string `json:"undescribed,omitempty"`
 	Problems    string   `json:"problems,omitempty"`
-	// Missing and NotNeeded are the number of permissions in these states.
-	Missing   int `json:"missing"`
-	NotNeeded int `json:"notNeeded"`
+	// Missing and Unused are the number of permissions in these states.
+	Missing int `json:"missing"`
+	Unused  int `json:"unused"`
 	// Permissions are sorted by state, in the order of the constants, then by group and resource.
 	Permissions []Permission `json:"permissions"`
 }
@@ -53,8 +53,8 @@ const (
 	PermissionMissing PermissionState = "Missing"
 	// PermissionUnknown is declared or used. The API server does not say whether it is granted.
 	PermissionUnknown PermissionState = "Unknown"
-	// PermissionNotNeeded is granted, and neither declared nor used.
-	PermissionNotNeeded PermissionState = "NotNeeded"
+	// PermissionUnused is granted, and neither declared nor used.
+	PermissionUnused PermissionState = "Unused"
 	// PermissionGranted is declared or used, and granted.
 	PermissionGranted PermissionState = "Granted"
 )
@@ -184,8 +184,8 @@ func (p *permissions) load(r *http.Request) (page, bool) {
 		switch state.State {
 		case PermissionMissing:
 			data.Missing++
-		case PermissionNotNeeded:
-			data.NotNeeded++
+		case PermissionUnused:
+			data.Unused++
 		}
 	}
 	for _, ns := range w.namespaces {
@@ -228,7 +228,7 @@ func compare(needed rbac.Permissions, asked answer) map[rbac.Permission]Permissi
 		}
 		for _, p := range report.NotNeeded {
 			if !isGrantedToAll(p) {
-				states[p] = Permission{State: PermissionNotNeeded}
+				states[p] = Permission{State: PermissionUnused}
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func rows(states map[rbac.Permission]Permission) []Permission {
 		}
 		found = append(found, row)
 	}
-	rank := []PermissionState{PermissionMissing, PermissionUnknown, PermissionNotNeeded, PermissionGranted}
+	rank := []PermissionState{PermissionMissing, PermissionUnknown, PermissionUnused, PermissionGranted}
 	usedFirst := func(p Permission) int {
 		if p.Used {
 			return 0

@@ -39,7 +39,7 @@ func TestWhichPermissionIsMissing(t *testing.T) {
 		},
 		"granted, with the rest of a rule": {
 			rbac.Of(get), answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("list get delete")}}}},
-			[]string{"NotNeeded pods delete,list", "Granted pods get"},
+			[]string{"Unused pods delete,list", "Granted pods get"},
 		},
 		"granted by a wildcard": {
 			rbac.Of(get, update), answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{everything}}}},
@@ -94,7 +94,7 @@ func TestWhichPermissionIsFirst(t *testing.T) {
 	got := []string{}
 	for _, row := range rows(map[rbac.Permission]Permission{
 		{Resource: "a", Verb: "get"}:                state(PermissionGranted, true),
-		{Resource: "b", Verb: "get"}:                state(PermissionNotNeeded, false),
+		{Resource: "b", Verb: "get"}:                state(PermissionUnused, false),
 		{Resource: "c", Verb: "get"}:                state(PermissionMissing, false),
 		{Resource: "d", Verb: "get"}:                state(PermissionMissing, true),
 		{Resource: "d", Verb: "list"}:               state(PermissionMissing, false),

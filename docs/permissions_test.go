@@ -14,12 +14,14 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"trueup.dev/converge"
 	"trueup.dev/examples/database"
 	"trueup.dev/examples/database/backup"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/graph"
 	"trueup.dev/graph/rbac"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 func setUpDatabase(ctx context.Context, mgr ctrl.Manager) error {
@@ -51,13 +53,25 @@ func QuotaReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 
 func checkQuota(context.Context, *websitev1.Website) error { return nil }
 
-func checkRole(t *testing.T, user *rest.Config, role *rbacv1.ClusterRole, run func(*rest.Config)) {
+func checkRole(
+	t *testing.T, user *rest.Config, role *rbacv1.ClusterRole, run func(*rest.Config), cases rtesting.ReconcilerTests,
+	factory rtesting.ReconcilerFactory, scenario converge.Scenario,
+) {
 	t.Helper()
 	scheme, setUp := runtime.NewScheme(), setUpDatabase
 	// region permissions-check
 	recorder := &rbac.Recorder{}
+
+	// In a sandbox, which has RBAC: run the controller as a user that has only the role.
 	user.Wrap(recorder.Wrap)
-	run(user) // the controller, until the objects of the test are ready and deleted again
+	run(user) // until the objects of the test are ready and deleted again
+
+	// In test cases.
+	cases.Run(t, scheme, factory, rtesting.RecordPermissions(recorder))
+
+	// In all runs of a scenario, with and without faults.
+	scenario.Permissions = recorder
+	converge.Run(t, scenario)
 
 	g, err := graph.Record(t.Context(), scheme, setUp)
 	if err != nil {
@@ -67,11 +81,7 @@ func checkRole(t *testing.T, user *rest.Config, role *rbacv1.ClusterRole, run fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := rbac.Check(role.Rules, declared, recorder.Used())
-	if err := report.Err(); err != nil {
-		t.Error(err)
-	}
-	t.Log(report.NotUsed)
+	rtesting.AssertPermissions(t, role.Rules, declared, recorder)
 	// endregion
 }
 

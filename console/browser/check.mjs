@@ -138,16 +138,17 @@ await check("missing permissions are first, in words, and one key press away fro
   await page.getByRole("link", { name: "Permissions", exact: true }).focus();
   await page.keyboard.press("Enter");
   await page.waitForURL("**/console/permissions");
+  await isLive(page);
   const rows = await page.locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, " ").trim()).join(" | ")));
   const wants = {
     0: "Missing | statefulsets apps update | yes | yes | no",
-    1: "Not needed | leases coordination.k8s.io create, get, update | no | no | yes",
-    2: "Not needed | ingresses networking.k8s.io list, watch | no | no | yes",
+    1: "Unused | leases coordination.k8s.io create, get, update | no | no | yes",
+    2: "Unused | ingresses networking.k8s.io list, watch | no | no | yes",
   };
   for (const [i, want] of Object.entries(wants)) if (rows[i] !== want) fail(`row ${i} is ${rows[i]}, want ${want}`);
   if (!rows.includes("Granted | databases database.trueup.dev list, patch, watch | yes | yes | yes")) fail(`no row of a used permission: ${rows}`);
   const lead = await page.locator("main .lead").innerText();
-  if (lead !== "1 missing, 5 not needed.") fail(`the page starts with ${lead}`);
+  if (lead !== "1 missing, 5 unused.") fail(`the page starts with ${lead}`);
   const text = await page.locator("main").innerText();
   for (const want of ["trueup-memory", "autoscaler", "default", "tenants"]) if (!text.includes(want)) fail(`${want} is not in ${text}`);
 });

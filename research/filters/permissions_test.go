@@ -107,15 +107,15 @@ func TestWhatWouldItNeedPermissionFor(t *testing.T) {
 		}
 		return p
 	}
-	const missing, notNeeded, granted = console.PermissionMissing, console.PermissionNotNeeded, console.PermissionGranted
+	const missing, unused, granted = console.PermissionMissing, console.PermissionUnused, console.PermissionGranted
 	want := console.Permissions{
-		User: "system:serviceaccount:" + e.Namespace + ":writer", Namespaces: []string{e.Namespace}, Missing: 2, NotNeeded: 3,
+		User: "system:serviceaccount:" + e.Namespace + ":writer", Namespaces: []string{e.Namespace}, Missing: 2, Unused: 3,
 		Permissions: []console.Permission{
 			row(missing, "", "secrets", "create", true, true),
 			row(missing, "", "pods/eviction", "create", true, false),
-			row(notNeeded, "", "endpoints", "list", false, false),
-			row(notNeeded, "authentication.k8s.io", "tokenreviews", "create", false, false),
-			row(notNeeded, "authorization.k8s.io", "subjectaccessreviews", "create", false, false),
+			row(unused, "", "endpoints", "list", false, false),
+			row(unused, "authentication.k8s.io", "tokenreviews", "create", false, false),
+			row(unused, "authorization.k8s.io", "subjectaccessreviews", "create", false, false),
 			row(granted, "", "configmaps", "list watch", true, true),
 			row(granted, "", "configmaps", "get", true, false),
 			row(granted, "", "events", "create patch", true, false),
