@@ -119,13 +119,15 @@ generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
 	cd examples/website && $(TOOL) controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/website && $(TOOL) controller-gen \
-		rbac:roleName=website-manager webhook paths=./internal/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
+		webhook paths=./internal/... output:webhook:dir=config/webhook
 	cd examples/database && $(TOOL) controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/database && $(TOOL) controller-gen \
 		webhook paths=./internal/... output:webhook:dir=config/webhook
-	$(GO) run ./cmd/trueup rbac --package ./examples/database/cmd --name database-manager --leader-election \
-		--output examples/database/config/rbac/role.yaml
+	for example in website database; do \
+		$(GO) run ./cmd/trueup rbac --package ./examples/$$example/cmd --name $$example-manager --leader-election \
+			--output examples/$$example/config/rbac/role.yaml || exit 1; \
+	done
 	cd benchmarks && $(TOOL) controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
 
 .PHONY: fmt

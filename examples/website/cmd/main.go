@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"log/slog"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
+	"trueup.dev/graph"
 )
 
 var (
@@ -52,6 +54,15 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 
+	setUp := func(ctx context.Context, mgr ctrl.Manager) error {
+		err := website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(records)})
+		if err != nil || !enableWebhooks {
+			return err
+		}
+		return website.SetupWebhooks(ctx, mgr)
+	}
+	graph.Main(scheme, setUp)
+
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: metricsAddr},
@@ -65,15 +76,9 @@ func main() {
 		os.Exit(1)
 	}
 	ctx := ctrl.SetupSignalHandler()
-	if err := website.SetupWithManager(ctx, mgr, website.Options{Records: dns.NewDirectory(records)}); err != nil {
-		setupLog.Error(err, "no controller", "controller", "Website")
+	if err := setUp(ctx, mgr); err != nil {
+		setupLog.Error(err, "unable to set up the controller and its webhooks")
 		os.Exit(1)
-	}
-	if enableWebhooks {
-		if err := website.SetupWebhooks(ctx, mgr); err != nil {
-			setupLog.Error(err, "unable to create webhooks", "webhook", "Website")
-			os.Exit(1)
-		}
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		setupLog.Error(err, "unable to set up health check")

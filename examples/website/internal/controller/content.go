@@ -13,8 +13,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;patch;delete
-
 // filesStash passes the files that are in the cluster to later steps.
 var filesStash = reconcilers.NewStasher[manifest.Files]("files")
 

@@ -13,8 +13,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
-
 // DeploymentReconciler manages the web servers.
 func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.ChildReconciler[*websitev1.Website, *appsv1.Deployment, *appsv1.DeploymentList]{

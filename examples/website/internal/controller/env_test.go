@@ -28,6 +28,7 @@ import (
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
+	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/apitest"
 	"trueup.dev/sandbox"
 )
@@ -35,12 +36,14 @@ import (
 func TestMain(m *testing.M) { apitest.Main(m) }
 
 // env is a namespace of a real Kubernetes API, with a controller that sees only that namespace and has only the
-// permissions of its RBAC markers.
+// permissions of its role.
 type env struct {
 	*apitest.Env
 	records *recordBook
 	recheck time.Duration
 	writes  atomic.Int64 // by the controller, without events
+	// requests records the permissions that the controller uses.
+	requests rbac.Recorder
 }
 
 // recordBook counts reconciles: every reconcile that reaches its end publishes.
@@ -84,18 +87,11 @@ func newEnv(t *testing.T) *env {
 // user is the name of the user that the controller of this test has.
 func (e *env) user() string { return "website-manager-of-" + e.Namespace }
 
-// grant gives the user the permissions of the ClusterRole that is generated from the markers, in the namespace of the
-// test.
+// grant gives the user the permissions of the ClusterRole in the namespace of the test.
 func (e *env) grant() {
 	e.Helper()
-	role := &rbacv1.ClusterRole{}
-	manifest, err := fs.ReadFile(website.RBAC(), "role.yaml")
-	if err == nil {
-		err = yaml.UnmarshalStrict(manifest, role)
-	}
-	if err == nil {
-		err = client.IgnoreAlreadyExists(e.Create(e.Context(), role))
-	}
+	role := readRole(e)
+	err := client.IgnoreAlreadyExists(e.Create(e.Context(), role))
 	if err == nil {
 		err = e.Create(e.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "website-manager"},
@@ -108,12 +104,26 @@ func (e *env) grant() {
 	}
 }
 
+func readRole(t testing.TB) *rbacv1.ClusterRole {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	manifest, err := fs.ReadFile(website.RBAC(), "role.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(manifest, role)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return role
+}
+
 // startController starts the controller. It stops with the test, or earlier when the returned function is called.
 func (e *env) startController() (stop func()) {
 	e.Helper()
 	cfg := e.RESTConfig()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: e.user(), Groups: []string{"system:authenticated"}}
 	cfg.Wrap(e.countWrites)
+	cfg.Wrap(e.requests.Wrap)
 	options := ctrl.Options{Controller: config.Controller{MaxConcurrentReconciles: 4}}
 	return e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
 		return website.SetupWithManager(ctx, mgr, website.Options{Records: e.records, Recheck: e.recheck})

@@ -12,8 +12,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
-
 // addressStash passes the address of the Service. It is empty while the Service has no address.
 var addressStash = reconcilers.NewStasher[string]("address")
 

@@ -27,13 +27,6 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
-
 // NewWebsiteReconciler returns the reconciler of the kind Website. It publishes sites with records, and reconciles each
 // published site again every recheck, because the external system sends no events.
 func NewWebsiteReconciler(

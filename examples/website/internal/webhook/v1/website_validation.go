@@ -13,10 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/graph"
 	"trueup.dev/reconcilers"
 )
-
-// +kubebuilder:rbac:groups=demo.trueup.dev,resources=websites,verbs=get;list;watch
 
 // Protection rejects the deletion of a site that has the annotation AnnotationProtected. A namespace with such a site
 // cannot be deleted either.
@@ -40,7 +39,8 @@ func Protection() reconcilers.SubReconciler[*websitev1.Website] {
 // stored sites must stay writable, or no client, including the controller, could change any of their other fields.
 func DomainIsFree() reconcilers.SubReconciler[*websitev1.Website] {
 	return &reconcilers.SyncReconciler[*websitev1.Website]{
-		Name: "DomainIsFree",
+		Name:     "DomainIsFree",
+		Describe: func(n *graph.Node) { n.ReadsKind(&websitev1.Website{}) },
 		Sync: func(ctx context.Context, site *websitev1.Website) error {
 			chosen, err := choosesDomain(ctx, site)
 			if err != nil || !chosen {
