@@ -26,8 +26,8 @@ func main() {
 // ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := []*subcommand{
-		demoCommand(), upCommand(), whyCommand(), recordCommand(), graphCommand(), rbacCommand(), buildCommand(),
-		envtestCommand(), versionCommand(),
+		demoCommand(), upCommand(), whyCommand(), recordCommand(), permissionsCommand(), graphCommand(), rbacCommand(),
+		buildCommand(), envtestCommand(), versionCommand(),
 	}
 	err := dispatch(ctx, commands, args, stdout, stderr)
 	var by interruption

@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"trueup.dev/graph"
 	"trueup.dev/graph/rbac"
+	"trueup.dev/observe"
 	"trueup.dev/reconcilers"
 )
 
@@ -39,4 +41,15 @@ func ExampleCheck() {
 	// // +kubebuilder:rbac:groups="",resources=resourcequotas,verbs=create
 	// not granted: create resourcequotas
 	// granted but neither declared nor used: delete namespaces
+}
+
+// The recorder collects what the controllers of a manager need.
+func ExampleRecorder_Listener() {
+	recorder := &rbac.Recorder{}
+	setUp := func(mgr manager.Manager) {
+		observe.Of(mgr).Add(recorder.Listener(mgr.GetRESTMapper()))
+	}
+	_ = setUp
+	fmt.Print(recorder.Used().Markers())
+	// Output:
 }
