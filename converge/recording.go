@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,9 @@ import (
 // The scenario needs Scheme, and Setup or New with its fields. What it has of For, Given and Steps is kept. The default
 // of Given are the objects that the controller read and did not make, and that of Steps are what users did as far as
 // the controller saw it: they create the object, change its spec, labels and annotations, change or delete what
-// the controller reads, and delete the object; after each step, they wait. Values that the recording masks are those of
+// the controller reads, and delete the object; after each step, they wait. If the controller lacked an object until the
+// end of the recording, it may fail meanwhile. Labels and annotations that other clients have added to objects of the
+// controller are added to Masks. Values that the recording masks are those of
 // the recording. The object always starts without a status and without finalizers, also if the recording starts later.
 //
 // [Run] and [Check] first repeat the answers that failed, and the events that were late, as a schedule of faults. The
@@ -75,6 +78,12 @@ func fromRecording(r recording.Recording, base Scenario) (Scenario, error) {
 		}
 		base.Steps = h.steps
 	}
+	if h.awaits() {
+		for i := range h.steps {
+			h.steps[i].mayFail = h.steps[i].settle
+		}
+	}
+	base.Masks = append(slices.Clip(base.Masks), h.masks...)
 	recorded := faultsOfRecording(&r)
 	for fault := range recorded.with {
 		base.With = append(base.With, fault)

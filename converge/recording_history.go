@@ -11,8 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/observe/recording"
@@ -28,6 +30,7 @@ type history struct {
 	objects  map[objectID]*pastObject
 	given    []client.Object
 	steps    []Step
+	masks    []Mask
 	problems []error
 	// deleted is set once the users have deleted the primary object.
 	deleted bool
@@ -46,6 +49,9 @@ type pastObject struct {
 	own bool
 	// absent is set while the object does not exist, and deleting from the time of its deletion by anybody.
 	absent, deleting bool
+	// missed is set for an object that the controller has read and not found, and written for one that it has written or
+	// has tried to write.
+	missed, written bool
 	// unresolved is set after a write by the controller of which it is not known whether it took effect.
 	unresolved bool
 	// versions are the known resource versions since the last creation, and creations counts these.
@@ -74,20 +80,32 @@ func (h *history) read() {
 	}
 }
 
-// causes notes the objects of events.
+// causes notes the objects of events. Those of a request are merged, so an object may have changed before it was
+// deleted, or exist again.
 func (h *history) causes(field string, run *recording.Run) {
 	for _, cause := range run.Causes {
-		past := h.objects[idOf(cause.Object)]
-		switch {
-		case cause.Verb == "Deleted" && past != nil:
-			h.missing(past, cause.Object)
-		case cause.Verb == "Created" && cause.Type != "StartUp" && past == nil:
+		if cause.Verb == "Created" && cause.Type != "StartUp" && h.objects[idOf(cause.Object)] == nil {
 			h.missing(nil, cause.Object)
 		}
 	}
 	for i, obj := range run.Objects {
 		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, nil)
 	}
+	for _, cause := range run.Causes {
+		past := h.objects[idOf(cause.Object)]
+		if cause.Verb == "Deleted" && past != nil && !past.isNewerThan(cause.Version) {
+			h.missing(past, cause.Object)
+		}
+	}
+}
+
+// isNewerThan reports whether the object exists in a newer version than a given one.
+func (p *pastObject) isNewerThan(version string) bool {
+	if len(p.versions) == 0 {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(p.versions[len(p.versions)-1], version)
+	return err == nil && order > 0
 }
 
 func (h *history) call(field string, c *recording.Call) {
@@ -96,19 +114,34 @@ func (h *history) call(field string, c *recording.Call) {
 		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, c)
 	}
 	past := h.objects[idOf(c.Object)]
+	if past != nil && isWrite(c) {
+		past.written = true
+	}
 	switch {
 	case c.DryRun || len(c.Stale) > 0:
 	case c.Error == nil && c.Verb == "delete" && past != nil:
 		past.deleting = true
 	case c.Error != nil && isWrite(c) && isUnresolved(c.Error):
 		if past == nil {
-			past = &pastObject{Ref: c.Object, absent: true}
+			past = &pastObject{Ref: c.Object, absent: true, written: true}
 			h.objects[idOf(c.Object)] = past
 		}
 		past.unresolved = true
 	case c.Error != nil && c.Verb == "get" && c.Error.Reason == "NotFound":
 		h.missing(past, c.Object)
+		h.objects[idOf(c.Object)].missed = true
 	}
+}
+
+// awaits reports whether the controller has read an object that never existed and that it does not make. Users may have
+// created it later, when the recording had ended: until then, the controller may fail.
+func (h *history) awaits() bool {
+	for _, past := range h.objects {
+		if past.missed && !past.written && past.creations == 0 && !h.isPrimary(past.Ref) {
+			return true
+		}
+	}
+	return false
 }
 
 func isWrite(c *recording.Call) bool { return c.Verb != "get" && c.Verb != "list" }
@@ -259,6 +292,9 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 	if patch := mergePatch(wanted(before), wanted(past.content)); patch != nil {
 		h.step(merge("change "+describe(obj), obj, patch, ""))
 	}
+	if past.own && !h.isPrimary(past.Ref) {
+		h.mask(obj, before, past.content)
+	}
 	if h.actors {
 		return // the status is that of an actor
 	}
@@ -266,6 +302,24 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 	is, _ := past.content["status"].(map[string]any)
 	if patch := mergePatch(was, is); patch != nil {
 		h.step(merge("change status of "+describe(obj), obj, map[string]any{"status": patch}, "status"))
+	}
+}
+
+// mask masks the labels and annotations that another client has added to an object that the controller makes. They are
+// lost when it is created again, and this is no mistake.
+func (h *history) mask(obj client.Object, before, after map[string]any) {
+	for _, field := range []string{"labels", "annotations"} {
+		was, _, _ := unstructured.NestedMap(before, "metadata", field)
+		is, _, _ := unstructured.NestedMap(after, "metadata", field)
+		for key := range is {
+			path := fmt.Sprintf("metadata.%s[%s]", field, key)
+			isMasked := slices.ContainsFunc(h.masks, func(m Mask) bool {
+				return m.Field == path && m.Object.GetObjectKind().GroupVersionKind() == obj.GetObjectKind().GroupVersionKind()
+			})
+			if _, ok := was[key]; !ok && !isMasked {
+				h.masks = append(h.masks, Mask{Object: obj, Field: path})
+			}
+		}
 	}
 }
 

@@ -81,6 +81,25 @@ func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 	return Step{name: name, do: do}
 }
 
+// Perform performs the step in a cluster, for example in a sandbox, so that the same steps serve a run with a real API
+// server. It calls wait for each [Settle], with 0, and for each [Sleep], with its time. It returns the first error.
+func (s Step) Perform(
+	ctx context.Context, c client.Client, wait func(ctx context.Context, atLeast time.Duration) error,
+) error {
+	for _, step := range flat([]Step{s}) {
+		var err error
+		if step.do != nil {
+			err = step.do(ctx, c)
+		} else {
+			err = wait(ctx, step.sleep)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
 // Apply creates an object, or replaces the content of the existing one except metadata and status. Labels and
 // annotations are added. It does not use server-side apply.
 func Apply(obj client.Object) Step {

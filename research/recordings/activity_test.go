@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recordings
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"trueup.dev/observe"
+)
+
+// activity is a listener that knows when the reconciles of each namespace have ended.
+type activity struct {
+	mu      sync.Mutex
+	running map[string]int
+	last    map[string]time.Time
+}
+
+func newActivity() *activity {
+	return &activity{running: map[string]int{}, last: map[string]time.Time{}}
+}
+
+// Observe implements [observe.Listener].
+func (a *activity) Observe(ctx context.Context, event observe.Event) context.Context {
+	switch e := event.(type) {
+	case *observe.ReconcileStarted:
+		a.note(e.Run.Object.Namespace, 1)
+	case *observe.ReconcileFinished:
+		a.note(e.Run.Object.Namespace, -1)
+	}
+	return ctx
+}
+
+// note notes that a reconcile or a step starts, with 1, or ends, with -1.
+func (a *activity) note(namespace string, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running[namespace] += n
+	a.last[namespace] = time.Now()
+}
+
+// quiet reports whether nothing has happened in a namespace for some time.
+func (a *activity) quiet(namespace string, atLeast time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running[namespace] == 0 && time.Since(a.last[namespace]) >= atLeast
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recordings
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trueup.dev/converge"
+	"trueup.dev/internal/apitest"
+	"trueup.dev/observe/recorder"
+	"trueup.dev/research/corpus"
+)
+
+func TestMain(m *testing.M) { apitest.Main(m) }
+
+var all = flag.Bool("recordings.all", false, "record all bugs that can run in a sandbox, and print what finds them")
+
+// pinned are bugs to which a recording of a sandbox under load leads.
+var pinned = []string{}
+
+// TestDoesARecordingOfTheClusterLeadToAFailingTest runs controllers with a bug in a sandbox under load, records the
+// object in most trouble, and expects that the test of the recording fails. The test of the same recording with the
+// correct controller passes, and so does that of a recording of the correct controller.
+func TestDoesARecordingOfTheClusterLeadToAFailingTest(t *testing.T) {
+	table := &table{}
+	t.Cleanup(func() { t.Log(table) })
+	for _, e := range corpus.All() {
+		isPinned := slices.Contains(pinned, e.Name)
+		if e.Buggy == nil || !isPinned && !*all {
+			continue
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			if e.Buggy().New == nil {
+				t.Skip("the controller registers itself, and is not observed")
+			}
+			started := time.Now()
+			bugs, twins := record(t, e.Buggy()), record(t, e.Correct())
+			ran := time.Since(started)
+			o := converge.DefaultOptions()
+			o.Budget = 10 * time.Second // a recording leads to all pinned bugs within a few seconds
+			buggy := Replay(t, bugs, e.Buggy(), o)
+			by := FoundBy(buggy)
+			for what, report := range map[string]*converge.Report{
+				"recording of the bug": Replay(t, bugs, e.Correct(), o), "recording of the twin": Replay(t, twins, e.Correct(), o),
+			} {
+				if report.Failure != nil {
+					by += ", false alarm"
+					t.Errorf("false alarm of the correct controller with the %s: %s", what, report.Failure)
+				}
+			}
+			table.add("%-32s %-24s %v; load %s, replays %s", e.Name, by, buggy.Certificate.Recorded,
+				ran.Round(time.Second/10), (time.Since(started) - ran).Round(time.Second/10))
+			if isPinned && buggy.Failure == nil {
+				t.Errorf("the recording does not lead to a failing test: %s", buggy.Certificate)
+			}
+		})
+	}
+}
+
+// record returns the recording of the object in most trouble after a scenario ran under load.
+func record(t *testing.T, s converge.Scenario) string {
+	t.Helper()
+	l := runLoad(t, s)
+	objects, _ := l.recorder.Objects(recorder.Query{Limit: 1})
+	if len(objects) == 0 || objects[0].LastOutcome == recorder.Panicked {
+		t.Skip("the controller needs an external system, or the fixed namespace of the corpus")
+	}
+	return l.record(t)
+}
+
+// table has a line for each bug.
+type table struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *table) add(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+func (t *table) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slices.Sort(t.lines)
+	return "bug, what led to the failure:\n" + strings.Join(t.lines, "\n")
+}
