@@ -266,6 +266,22 @@ func ExampleState() {
 	}
 }
 
+// The same users do the same in a cluster, for example in a sandbox.
+func ExampleStep_Perform() {
+	inCluster := func(ctx context.Context, s converge.Scenario, c client.Client) error {
+		wait := func(ctx context.Context, atLeast time.Duration) error {
+			return nil // until the controller is idle
+		}
+		for _, step := range s.Steps {
+			if err := step.Perform(ctx, c, wait); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_ = inCluster
+}
+
 // A controller did something wrong in a cluster. Its console has written what it saw and did to a file.
 func ExampleFromRecording() {
 	test := func(t *testing.T) {

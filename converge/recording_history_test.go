@@ -144,7 +144,7 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHistory(oneRun(tc.calls...), clientgoscheme.Scheme, tc.actors)
 			h.read()
-			var given, steps []string
+			var given []string
 			for _, obj := range h.given {
 				if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" { // not the namespace
 					given = append(given, kind+" "+obj.GetName())
@@ -154,17 +154,115 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				if step.settle != (i%2 == 1) {
 					t.Errorf("step %d: %s", i, step.name)
 				}
-				if !step.settle {
-					steps = append(steps, step.name)
-				}
 			}
-			if diff := cmp.Diff(tc.steps, steps); diff != "" || len(h.problems) > 0 {
+			if diff := cmp.Diff(tc.steps, namesOf(h.steps)); diff != "" || len(h.problems) > 0 {
 				t.Errorf("problems %v; steps (-want +got):\n%s", h.problems, diff)
 			}
 			if diff := cmp.Diff(tc.given, given); diff != "" {
 				t.Errorf("given (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestHistory_mergedEvents tests the causes of one request, whose events are merged.
+func TestHistory_mergedEvents(t *testing.T) {
+	deleting := version(theService, 4, `"uid":"1","deletionTimestamp":"2026-01-01T00:00:00Z"`, "")
+	again := version(theService, 7, `"uid":"2"`, "")
+	updated := recording.Cause{Type: "Object", Verb: "Updated", Object: theService, Version: "4"}
+	deleted := recording.Cause{Type: "Object", Verb: "Deleted", Object: theService, Version: "4"}
+	created := recording.Cause{Type: "Object", Verb: "Created", Object: theService, Version: "7"}
+	for _, tc := range []struct {
+		reason string
+		second recording.Run
+		want   []string
+	}{
+		{
+			"it is being deleted, and then no longer exists",
+			recording.Run{Causes: []recording.Cause{updated, deleted}, Objects: []recording.Object{deleting}},
+			[]string{"apply Service shop/web", "delete Service shop/web"},
+		},
+		{
+			"it no longer exists, and then exists again",
+			recording.Run{Causes: []recording.Cause{deleted, created}, Objects: []recording.Object{again}},
+			[]string{"apply Service shop/web", "delete Service shop/web", "apply Service shop/web"},
+		},
+		{
+			"it no longer exists",
+			recording.Run{Causes: []recording.Cause{deleted}},
+			[]string{"apply Service shop/web", "delete Service shop/web"},
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			h := newHistory(&recording.Recording{Object: theService, Runs: []recording.Run{
+				{Calls: []recording.Call{read(version(theService, 3, `"uid":"1"`, ""))}}, tc.second,
+			}}, clientgoscheme.Scheme, false)
+			h.read()
+			if diff := cmp.Diff(tc.want, namesOf(h.steps)); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// namesOf returns the names of steps without waits.
+func namesOf(steps []Step) (names []string) {
+	for _, step := range steps {
+		if !step.settle {
+			names = append(names, step.name)
+		}
+	}
+	return names
+}
+
+// TestHistory_whatMayBeMissing tests which objects that never existed may exist later.
+func TestHistory_whatMayBeMissing(t *testing.T) {
+	first, late := version(theService, 1, "", ""), failed("get", lateSecret, 404, gone)
+	for _, tc := range []struct {
+		reason string
+		calls  []recording.Call
+		want   bool
+	}{
+		{"nothing is missing", []recording.Call{read(first)}, false},
+		{"users may create it later", []recording.Call{read(first), late}, true},
+		{"users have created it", []recording.Call{read(first), late, read(version(lateSecret, 3, "", ""))}, false},
+		{
+			"the controller creates it",
+			[]recording.Call{read(first), late, wrote("create", version(lateSecret, 3, "", ""))}, false,
+		},
+		{
+			"the controller may not create it",
+			[]recording.Call{read(first), late, failed("create", lateSecret, 403, "Forbidden")}, false,
+		},
+		{"users have deleted it", []recording.Call{read(first), read(version(lateSecret, 3, "", "")), late}, false},
+		{"the object itself", []recording.Call{read(first), failed("get", theService, 404, gone)}, false},
+	} {
+		h := newHistory(oneRun(tc.calls...), clientgoscheme.Scheme, false)
+		h.read()
+		if got := h.awaits(); got != tc.want {
+			t.Errorf("%s: got %t, want %t", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// TestHistory_whatOthersAdd tests which labels and annotations may be lost when the controller makes an object again.
+func TestHistory_whatOthersAdd(t *testing.T) {
+	ours := ownedByService + `,"annotations":{"ours":"1"}`
+	h := newHistory(oneRun(
+		read(version(theService, 1, "", "")), read(version(theService, 2, `"annotations":{"user":"1"}`, "")),
+		wrote("create", version(theConfig, 3, ours, "")),
+		read(version(theConfig, 4, ownedByService+`,"annotations":{"ours":"2","theirs":"1"},"labels":{"a":"b"}`, "")),
+		wrote("update", version(theConfig, 5, ours, "")),
+		read(version(theConfig, 6, ownedByService+`,"annotations":{"ours":"1","theirs":"2"}`, "")),
+	), clientgoscheme.Scheme, false)
+	h.read()
+	got := []string{}
+	for _, m := range h.masks {
+		got = append(got, m.Object.GetObjectKind().GroupVersionKind().Kind+" "+m.Field)
+	}
+	want := []string{"ConfigMap metadata.labels[a]", "ConfigMap metadata.annotations[theirs]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("masks (-want +got):\n%s", diff)
 	}
 }
 

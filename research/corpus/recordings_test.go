@@ -57,7 +57,8 @@ func record(t *testing.T, s converge.Scenario) (file string, failure *converge.F
 	return file, report.Failure
 }
 
-// recordedBugs are the bugs that need a fault, and that a recording leads to without a search.
+// recordedBugs are the bugs that need a fault, and that a recording leads to without a search. For two others, it took
+// more than the recording to know that the correct reconciler is correct.
 var recordedBugs = map[string]string{
 	"c01-attempt-not-undone":         recordings.Recorded,
 	"c01-key-of-generated-name":      recordings.Similar,
@@ -67,6 +68,8 @@ var recordedBugs = map[string]string{
 	"c02-revision-by-search":         recordings.Recorded,
 	"c02-run-remembered-in-status":   recordings.Similar,
 	"c04-rotation-in-memory":         recordings.Similar,
+	"c05-bucket-of-the-dead":         recordings.Searched,
+	"c06-missing-taken-for-final":    recordings.NotFound,
 	"c06-version-of-another-read":    recordings.Recorded,
 	"c07-instance-without-token":     recordings.Similar,
 	"c07-quota-added-twice":          recordings.Similar,
@@ -111,6 +114,7 @@ func TestRecordings_fromABugToAFailingTest(t *testing.T) {
 			counts[by]++
 			if correct.Failure != nil {
 				counts["false alarms"]++
+				t.Errorf("false alarm: %s", correct.Failure)
 			}
 			if !isRecorded {
 				return
@@ -120,9 +124,6 @@ func TestRecordings_fromABugToAFailingTest(t *testing.T) {
 			}
 			if buggy.Failure != nil && buggy.Failure.Violation.Oracle != failure.Violation.Oracle {
 				t.Errorf("%s, want %s", buggy.Failure, failure.Violation.Oracle)
-			}
-			if correct.Failure != nil {
-				t.Errorf("false alarm: %s", correct.Failure)
 			}
 		})
 	}
