@@ -60,6 +60,8 @@ type Call struct {
 
 	// before is the object in the cache before a write, and after the answer.
 	before, after client.Object
+	// requested is what was sent, if the writes of the run are inspected.
+	requested client.Object
 	// answer is the object, the list or the apply configuration with the answer, or nil.
 	answer any
 }

@@ -85,6 +85,7 @@ func (c *calls) observe(
 		if call.IsWrite() {
 			run.wrote(call)
 		}
+		run.seen.note(call)
 	}
 	c.hub.Observe(ctx, call)
 	return err
@@ -122,6 +123,9 @@ func (c *calls) write(ctx context.Context, call Call, obj client.Object, dryRun 
 	}
 	if call.before = c.stored(ctx, obj); call.before != nil {
 		call.Before = call.before.GetResourceVersion()
+		if r := runningFrom(ctx); r != nil && r.seen.entry.InspectWrites {
+			call.requested = obj.DeepCopyObject().(client.Object)
+		}
 	}
 	return c.observe(ctx, &call, obj, do, func(call *Call) {
 		call.Object = client.ObjectKeyFromObject(obj) // the name may be generated

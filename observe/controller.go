@@ -95,6 +95,7 @@ type controllerObserver struct {
 	scheme     *runtime.Scheme
 	reconciler reconcile.Reconciler
 	pending    pending
+	loops      loops
 }
 
 // Unwrap returns the reconciler of the controller.
@@ -113,6 +114,7 @@ func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Reques
 		Started: started, Causes: causes, OmittedCauses: omitted,
 	}}
 	run.started.Run = &run.Run
+	c.loops.enter(req, run)
 	ctx = c.hub.Observe(step.WithObserver(run, run), &run.started)
 	finished := &run.finished
 	finished.Run, finished.Panicked = &run.Run, true
@@ -123,6 +125,7 @@ func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Reques
 	}()
 	finished.Result, finished.Err = c.reconciler.Reconcile(ctx, req)
 	finished.Panicked = false
+	c.loops.leave(ctx, req, run, finished)
 	return finished.Result, finished.Err
 }
 

@@ -120,14 +120,16 @@ type StaleWait struct {
 	Wait time.Duration
 }
 
-// LoopFound means that reconciles of an object repeat without a reason from outside. Further reconciles of the object
-// are delayed.
+// LoopFound means that reconciles of an object repeat without a reason from outside, or that another client changes what
+// they write back and forth. Reconcilers of this module delay further reconciles of the object. Those of other
+// reconcilers are not delayed, and the event is repeated at most twice a minute while the loop lasts.
 type LoopFound struct {
 	Run *Run
 	// Reconciles is the number of reconciles of the loop so far, and Within is the time that they took.
 	Reconciles int
 	Within     time.Duration
-	// Repeats describes what is repeated: the step, the object, and the changed fields, without values.
+	// Repeats describes what is repeated: the step, the object, and the changed fields, without values; or the field that
+	// changes back and forth, with its writers.
 	Repeats []string
 }
 

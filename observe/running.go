@@ -27,6 +27,8 @@ type running struct {
 	refused  []refusedWrite
 	// delayed is the reason for the delay of the next reconcile, or "".
 	delayed CauseType
+	// seen is what the detection of loops needs.
+	seen seen
 }
 
 type runKey struct{}
@@ -66,6 +68,7 @@ func (r *running) delay() CauseType {
 }
 
 func (r *running) StepStarted(ctx context.Context, started step.Started) context.Context {
+	r.seen.hasSteps.Store(true)
 	event := stepsStarted.Get().(*StepStarted)
 	defer stepsStarted.Put(event)
 	*event = StepStarted{Run: &r.Run, Path: started.Path, Item: started.Item}

@@ -13,6 +13,7 @@ import (
 
 	"trueup.dev/internal/applied"
 	"trueup.dev/internal/difference"
+	"trueup.dev/internal/hotloop"
 )
 
 // appliedMemory remembers, for each applied object, the last version that is in sync, and how the stored object differs
@@ -95,7 +96,7 @@ func (m *appliedMemory[T]) forget(uid types.UID) {
 func withoutValues(differences []applied.Difference) []storedDifference {
 	stored := make([]storedDifference, len(differences))
 	for i, d := range differences {
-		stored[i] = storedDifference{d.Path, d.Reason, hash(d.Stored)}
+		stored[i] = storedDifference{d.Path, d.Reason, hotloop.HashValue(d.Stored)}
 	}
 	return stored
 }

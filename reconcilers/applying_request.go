@@ -288,7 +288,7 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 		case ForceOnConflict:
 			forced = true
 		case FailOnConflict:
-			refused = append(refused, FieldConflict{Path: path, Owner: nameOf(&owner)})
+			refused = append(refused, FieldConflict{Path: path, Owner: applied.NameOf(&owner)})
 		}
 		return true
 	})

@@ -5,8 +5,6 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,12 +12,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"trueup.dev/internal/difference"
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/hotloop"
@@ -96,7 +91,7 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 		return
 	}
 	hotLoops.WithLabelValues(root.name, causeSelf).Inc()
-	repeats := r.repetitions()
+	repeats := r.requests.loops.Repetitions(r.scope.request, &r.journal, r.started)
 	if path, after := r.requeues.shortest(); after > 0 {
 		repeats = append(repeats, fmt.Sprintf("%s returns RequeueAfter %s", path, after))
 	}
@@ -123,91 +118,6 @@ func (r *request) reconciled(root root, result Result) hotloop.Reconcile {
 		Started: r.started, Generation: r.generation, RequeueAfter: result.RequeueAfter, Journal: &r.journal,
 		Resource: r.requests.step.of(root).resource(r.scope.request), Exists: r.resource != nil,
 	}
-}
-
-// maxRepetitions limits the length of a log line.
-const maxRepetitions = 8
-
-// repetitions describes the writes of a request: the step, the object and the changed fields. It contains no values,
-// because values may be secret.
-func (r *request) repetitions() []string {
-	repeats := []string{}
-	for _, change := range r.journal.Changes() {
-		text := fmt.Sprintf("%s %s %s %s", change.Step, change.Verb, change.Kind.Kind, change.Key)
-		if change.Before != nil && change.After != nil {
-			found := difference.Between(comparable(change.Before), comparable(change.After))
-			changed := difference.Paths(found)
-			for i := range min(len(found), difference.MaxPaths) {
-				changed[i] += r.nature(change.Object, found[i])
-			}
-			if len(changed) == 0 {
-				changed = []string{"no field"}
-			}
-			text += ": " + strings.Join(changed, ", ")
-		}
-		if !slices.Contains(repeats, text) && len(repeats) < maxRepetitions {
-			repeats = append(repeats, text)
-		}
-	}
-	return repeats
-}
-
-// minRenewed is the number of writes from which a value that is always new is called so. A counter that ends is usually
-// shorter.
-const minRenewed = 20
-
-// nature describes values that are different in each write, in parentheses.
-func (r *request) nature(object guard.Object, d difference.Difference) string {
-	renewed := r.requests.loops.Renewed(r.scope.request, object, d.Field())
-	switch {
-	case renewed < minRenewed:
-		return ""
-	case isNow(d.After, r.started):
-		return fmt.Sprintf(" (the current time in each of the last %d writes)", renewed)
-	}
-	return fmt.Sprintf(" (a new value in each of the last %d writes)", renewed)
-}
-
-// isNow reports whether a value is a time close to now, as text, as a time of apimachinery, or as a Unix time.
-func isNow(value any, now time.Time) bool {
-	var is time.Time
-	switch value := value.(type) {
-	case metav1.Time:
-		is = value.Time
-	case metav1.MicroTime:
-		is = value.Time
-	case string:
-		if number, err := strconv.ParseInt(value, 10, 64); err == nil {
-			is = unixTime(number)
-		} else if is, err = time.Parse(time.RFC3339, value); err != nil {
-			return false
-		}
-	case int64:
-		is = unixTime(value)
-	}
-	return is.Sub(now).Abs() < time.Minute
-}
-
-// unixTime returns the time of a Unix time in seconds, milliseconds, microseconds or nanoseconds.
-func unixTime(number int64) time.Time {
-	switch {
-	case number < 1e11:
-		return time.Unix(number, 0)
-	case number < 1e14:
-		return time.UnixMilli(number)
-	case number < 1e17:
-		return time.UnixMicro(number)
-	}
-	return time.Unix(0, number)
-}
-
-// comparable clears the fields that every write changes.
-func comparable(obj client.Object) client.Object {
-	obj.SetResourceVersion("")
-	obj.SetGeneration(0)
-	obj.SetManagedFields(nil)
-	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	return obj
 }
 
 // requeues is an observer that records the step with the shortest requeue.

@@ -37,6 +37,17 @@ func EntryOf(entries []metav1.ManagedFieldsEntry, owner string) (entry metav1.Ma
 	return entries[i], true
 }
 
+// NameOf returns the name of a field manager with its operation.
+func NameOf(entry *metav1.ManagedFieldsEntry) string {
+	switch {
+	case entry == nil:
+		return "an unknown field manager"
+	case entry.Subresource != "":
+		return fmt.Sprintf("%q (%s of %s)", entry.Manager, entry.Operation, entry.Subresource)
+	}
+	return fmt.Sprintf("%q (%s)", entry.Manager, entry.Operation)
+}
+
 func (f Fields) below(key string) (Fields, bool) {
 	fields, ok := f[key].(map[string]any)
 	return fields, ok

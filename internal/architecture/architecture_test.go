@@ -39,7 +39,7 @@ var layers = [][]string{
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
-	"graph":    {"observe"}, // a recorder of permissions listens to calls
+	"graph":    {"observe"},                       // a recorder of permissions listens to calls
 	"internal": {"apis", "sandbox", "validation"}, // the test fixture has a status, tests use an API, and set-up validates
 }
 

@@ -236,6 +236,17 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	return &Loop{Reconciles: r.reconciles, Within: now.Sub(r.since)}
 }
 
+// Ongoing reports whether a request is in a hot loop, or has repeated a conflict since a time.
+func (d *Detector) Ongoing(req reconcile.Request, since time.Time) bool {
+	if d.Idle() {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, h := d.streaks[req], d.histories[req]
+	return r != nil && r.hot || h != nil && !h.conflicted.Before(since)
+}
+
 // Forget ends the streak of a request.
 func (d *Detector) Forget(req reconcile.Request) {
 	if d.Idle() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reconcilers
+package hotloop
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"trueup.dev/internal/applied"
 )
 
 type managers = []metav1.ManagedFieldsEntry
@@ -22,14 +24,14 @@ func writers(before, after managers, path string) (ours, other string) {
 	switch {
 	case theirs != nil:
 	case ownerOf(before, path, nil) != nil:
-		return nameOf(mine), "another client with the same field manager"
+		return applied.NameOf(mine), "another client with the same field manager"
 	default:
 		// The other writer has removed the field, or the cache strips managed fields.
 		if theirs = newest(before, mine); theirs == nil {
 			theirs = newest(after, mine)
 		}
 	}
-	return nameOf(mine), nameOf(theirs)
+	return applied.NameOf(mine), applied.NameOf(theirs)
 }
 
 // ownerOf returns the last manager besides one that owns a field.
@@ -56,17 +58,6 @@ func lastOf(all managers, ok func(*metav1.ManagedFieldsEntry) bool) (last *metav
 }
 
 func sameManager(a, b *metav1.ManagedFieldsEntry) bool { return b != nil && a.Manager == b.Manager }
-
-// nameOf returns the name of a field manager with its operation.
-func nameOf(entry *metav1.ManagedFieldsEntry) string {
-	switch {
-	case entry == nil:
-		return "an unknown field manager"
-	case entry.Subresource != "":
-		return fmt.Sprintf("%q (%s of %s)", entry.Manager, entry.Operation, entry.Subresource)
-	}
-	return fmt.Sprintf("%q (%s)", entry.Manager, entry.Operation)
-}
 
 // segment is a part of a path: a field, or the key of a map entry or of a list item.
 type segment struct {
