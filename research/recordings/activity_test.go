@@ -4,17 +4,20 @@ package recordings
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"trueup.dev/observe"
 )
 
-// activity is a listener that knows when the reconciles of each namespace have ended.
+// activity is a listener that knows when the reconciles of each namespace have ended, and which loops were found.
 type activity struct {
 	mu      sync.Mutex
 	running map[string]int
 	last    map[string]time.Time
+	loops   []string
 }
 
 func newActivity() *activity {
@@ -26,6 +29,10 @@ func (a *activity) Observe(ctx context.Context, event observe.Event) context.Con
 	switch e := event.(type) {
 	case *observe.ReconcileStarted:
 		a.note(e.Run.Object.Namespace, 1)
+	case *observe.LoopFound:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.loops = append(a.loops, strings.Join(e.Repeats, "; "))
 	case *observe.ReconcileFinished:
 		a.note(e.Run.Object.Namespace, -1)
 	}
@@ -38,6 +45,13 @@ func (a *activity) note(namespace string, n int) {
 	defer a.mu.Unlock()
 	a.running[namespace] += n
 	a.last[namespace] = time.Now()
+}
+
+// found returns the loops that were found.
+func (a *activity) found() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.loops)
 }
 
 // quiet reports whether nothing has happened in a namespace for some time.

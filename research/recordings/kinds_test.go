@@ -15,7 +15,9 @@ func definitions() (all []any) {
 		plural := strings.ToLower(kind) + "s"
 		content := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 		all = append(all, &apiextensionsv1.CustomResourceDefinition{
-			TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition",
+			},
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".corpus.trueup.dev"},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: "corpus.trueup.dev", Scope: apiextensionsv1.NamespaceScoped,

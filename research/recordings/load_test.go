@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	// copies is the number of namespaces in which users perform the steps of a scenario at the same time.
-	copies = 20
+	// manyCopies is the number of namespaces in which users perform the steps of a scenario at the same time.
+	manyCopies = 20
 	// workers is the number of requests that the controller reconciles at the same time.
 	workers = 4
 	// churn is the number of changes of metadata by another client after each step of the users.
@@ -58,15 +58,16 @@ type load struct {
 	started chan struct{}
 }
 
-// runLoad runs the steps of a scenario in many namespaces at the same time, while another client changes the same
+// runLoad runs the steps of a scenario in several namespaces at the same time, while another client changes the same
 // objects and the network loses writes.
-func runLoad(t *testing.T, s converge.Scenario) *load {
+func runLoad(t *testing.T, s converge.Scenario, copies int) *load {
 	t.Helper()
 	l := &load{
 		Env: apitest.New(t, s.Scheme, sandbox.TestOptions{CRDs: definitions(), Options: sandbox.Options{
 			Controllers: []string{"garbage-collector-controller", "namespace-controller"}, DisablePods: true,
 		}}),
-		scenario: s, started: make(chan struct{}), activity: newActivity(), recorder: recorder.New(recorder.Options{Objects: true}),
+		scenario: s, started: make(chan struct{}), activity: newActivity(),
+		recorder: recorder.New(recorder.Options{Objects: true}),
 	}
 	namespaces := map[string]cache.Config{}
 	for i := range copies {
@@ -138,7 +139,7 @@ func (l *load) setUp(ctx context.Context, mgr ctrl.Manager) error {
 		for _, owned := range actor.Owns {
 			b.Owns(owned)
 		}
-		if err := b.Complete(&actorReconciler{l.Client, actor}); err != nil {
+		if err := b.Complete(&actorReconciler{client.WithFieldOwner(l.Client, actor.Name), actor}); err != nil {
 			return err
 		}
 	}

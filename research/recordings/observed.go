@@ -14,9 +14,11 @@ import (
 )
 
 // Observed returns the same scenario with Setup instead of New: an observed controller calls the reconciler. added gets
-// the recorder of each process. It reports false for reconcilers that register themselves, because their controllers are
-// not observed.
-func Observed(s converge.Scenario, added func(*recorder.Recorder)) (converge.Scenario, bool) {
+// the recorder of each process, and listeners get the events of all. It reports false for reconcilers that register
+// themselves, because their controllers are not observed.
+func Observed(
+	s converge.Scenario, added func(*recorder.Recorder), listeners ...observe.Listener,
+) (converge.Scenario, bool) {
 	if s.New == nil {
 		return s, false
 	}
@@ -26,6 +28,9 @@ func Observed(s converge.Scenario, added func(*recorder.Recorder)) (converge.Sce
 		r := recorder.New(recorder.Options{Objects: true}) // what it has ends with the process
 		observe.Of(mgr).Add(r)
 		added(r)
+		for _, listener := range listeners {
+			observe.Of(mgr).Add(listener)
+		}
 		return SetUp(mgr, direct, converge.EnvOf(mgr), controller.Options{})
 	}
 	return s, true
