@@ -41,7 +41,7 @@ const (
 	// workers is the number of requests that the controller reconciles at the same time.
 	workers = 4
 	// churn is the number of changes of metadata by another client after each step of the users.
-	churn = 3
+	churn = 2
 	// quietFor is how long nothing is reconciled in a namespace before users take their next step, and patience how long
 	// they wait for that: reconcilers may loop.
 	quietFor, patience = 200 * time.Millisecond, 3 * time.Second
