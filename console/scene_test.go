@@ -180,7 +180,7 @@ func (s *scene) reconcileTenant(name string) {
 // addAutoscaler adds a controller that changes what the controller of Databases writes.
 func addAutoscaler(t *testing.T, mgr ctrl.Manager) {
 	t.Helper()
-	c := observe.Client(mgr)
+	c := mgr.GetClient() // its loop is that of the Database
 	reconcileStatefulSet := reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 		var set appsv1.StatefulSet
 		if err := c.Get(ctx, r.NamespacedName, &set); err != nil || !strings.HasPrefix(set.Name, "analytics") {

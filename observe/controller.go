@@ -29,8 +29,8 @@ import (
 //	err := observe.Controller(ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{})).Complete(reconciler)
 //
 // All watches and sources of the controller are observed, including those that are added later. The events show causes
-// and results. They also show the calls of the reconciler, and its loops, if it uses a client of [Client]. Controllers of package
-// reconcilers and of package operator call this function themselves.
+// and results. They also show the calls of the reconciler, and its loops, if it uses a client of [Client]. Controllers
+// of package reconcilers and of package operator call this function themselves.
 func Controller(bldr *builder.Builder) *builder.Builder {
 	field := reflect.ValueOf(bldr).Elem().FieldByName("newController")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[newController]() {
