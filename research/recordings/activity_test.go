@@ -18,10 +18,11 @@ type activity struct {
 	running map[string]int
 	last    map[string]time.Time
 	loops   []string
+	looping map[string]bool
 }
 
 func newActivity() *activity {
-	return &activity{running: map[string]int{}, last: map[string]time.Time{}}
+	return &activity{running: map[string]int{}, last: map[string]time.Time{}, looping: map[string]bool{}}
 }
 
 // Observe implements [observe.Listener].
@@ -33,6 +34,7 @@ func (a *activity) Observe(ctx context.Context, event observe.Event) context.Con
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.loops = append(a.loops, strings.Join(e.Repeats, "; "))
+		a.looping[e.Run.Object.Namespace] = true
 	case *observe.ReconcileFinished:
 		a.note(e.Run.Object.Namespace, -1)
 	}
@@ -54,9 +56,9 @@ func (a *activity) found() []string {
 	return slices.Clone(a.loops)
 }
 
-// quiet reports whether nothing has happened in a namespace for some time.
+// quiet reports whether nothing has happened in a namespace for some time, or only a loop that was found.
 func (a *activity) quiet(namespace string, atLeast time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.running[namespace] == 0 && time.Since(a.last[namespace]) >= atLeast
+	return a.looping[namespace] || a.running[namespace] == 0 && time.Since(a.last[namespace]) >= atLeast
 }

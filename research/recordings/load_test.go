@@ -43,8 +43,8 @@ const (
 	// churn is the number of changes of metadata by another client after each step of the users.
 	churn = 2
 	// quietFor is how long nothing is reconciled in a namespace before users take their next step, and patience how long
-	// they wait for that: reconcilers may loop.
-	quietFor, patience = 200 * time.Millisecond, 3 * time.Second
+	// they wait for that: reconcilers may loop. In tests of loops they wait until the loop is found.
+	quietFor, patience, loopPatience = 200 * time.Millisecond, 3 * time.Second, time.Minute
 )
 
 // load is a controller of a scenario in a sandbox, with copies of its objects.
@@ -54,19 +54,20 @@ type load struct {
 	recorder   *recorder.Recorder
 	activity   *activity
 	namespaces []string
+	patience   time.Duration
 	// started is closed when the controller has the objects that it watches.
 	started chan struct{}
 }
 
 // runLoad runs the steps of a scenario in several namespaces at the same time, while another client changes the same
 // objects and the network loses writes.
-func runLoad(t *testing.T, s converge.Scenario, copies int) *load {
+func runLoad(t *testing.T, s converge.Scenario, copies int, patience time.Duration) *load {
 	t.Helper()
 	l := &load{
 		Env: apitest.New(t, s.Scheme, sandbox.TestOptions{CRDs: definitions(), Options: sandbox.Options{
 			Controllers: []string{"garbage-collector-controller", "namespace-controller"}, DisablePods: true,
 		}}),
-		scenario: s, started: make(chan struct{}), activity: newActivity(),
+		scenario: s, patience: patience, started: make(chan struct{}), activity: newActivity(),
 		recorder: recorder.New(recorder.Options{Objects: true}),
 	}
 	namespaces := map[string]cache.Config{}
@@ -218,7 +219,7 @@ func (l *load) disturb(ctx context.Context, namespace string) {
 
 // settle waits until nothing is reconciled in a namespace.
 func (l *load) settle(ctx context.Context, namespace string) error {
-	ticker, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
+	ticker, deadline := time.NewTicker(20*time.Millisecond), time.After(l.patience)
 	defer ticker.Stop()
 	for !l.activity.quiet(namespace, quietFor) {
 		select {

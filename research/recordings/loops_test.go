@@ -61,12 +61,12 @@ func TestIsItLooping_plainReconcilersInACluster(t *testing.T) {
 	for name, p := range pairs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := runLoad(t, p.buggy, 3).activity.found()
+			found := runLoad(t, p.buggy, 2, loopPatience).activity.found()
 			t.Logf("%q", found)
 			if want := regexp.MustCompile(p.want); !slices.ContainsFunc(found, want.MatchString) {
 				t.Errorf("loops %q, want a match of %s", found, want)
 			}
-			if found := runLoad(t, p.correct, 3).activity.found(); len(found) > 0 {
+			if found := runLoad(t, p.correct, 2, loopPatience).activity.found(); len(found) > 0 {
 				t.Errorf("false alarms: %q", found)
 			}
 		})

@@ -72,7 +72,7 @@ func TestDoesARecordingOfTheClusterLeadToAFailingTest(t *testing.T) {
 // record returns the recording of the object in most trouble after a scenario ran under load.
 func record(t *testing.T, s converge.Scenario) string {
 	t.Helper()
-	l := runLoad(t, s, manyCopies)
+	l := runLoad(t, s, manyCopies, patience)
 	objects, _ := l.recorder.Objects(recorder.Query{Limit: 1})
 	if len(objects) == 0 || objects[0].LastOutcome == recorder.Panicked {
 		t.Skip("the controller needs an external system, or the fixed namespace of the corpus")
