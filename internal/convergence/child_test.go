@@ -79,6 +79,19 @@ func TestChildReconciler(t *testing.T) {
 			c.ListOptions = inNamespace
 			return c
 		},
+		"applied": func() *child {
+			c := newChild(fixedName)
+			c.MergeBeforeUpdate, c.ChildObjectManager = nil, &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{}
+			return c
+		},
+		"applied, finalizer": func() *child {
+			c := newChild(labelled(fixedName))
+			c.OurChild, c.ListOptions, c.SkipOwnerReference, c.MergeBeforeUpdate = ours, inNamespace, true, nil
+			c.ChildObjectManager = &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{
+				Finalizer: finalizer, TrackDesired: true,
+			}
+			return c
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := under(t, func(converge.Env) sub { return build() })
