@@ -34,35 +34,42 @@ func TestWhichPermissionIsMissing(t *testing.T) {
 		want   []string
 	}{
 		"granted": {
-			rbac.Of(get), answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("get")}}}},
+			rbac.Of(get),
+			answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("get")}}}},
 			[]string{"Granted pods get"},
 		},
 		"granted, with the rest of a rule": {
-			rbac.Of(get), answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("list get delete")}}}},
+			rbac.Of(get),
+			answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("list get delete")}}}},
 			[]string{"Unused pods delete,list", "Granted pods get"},
 		},
 		"granted by a wildcard": {
-			rbac.Of(get, update), answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{everything}}}},
+			rbac.Of(get, update),
+			answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{everything}}}},
 			[]string{"Granted pods get", "Granted deployments/status update"},
 		},
 		"missing in one namespace": {
-			rbac.Of(get), answer{namespaces: []namespaceGrants{
+			rbac.Of(get),
+			answer{namespaces: []namespaceGrants{
 				{name: "a", rules: []rbacv1.PolicyRule{pods("get")}}, {name: "b", rules: []rbacv1.PolicyRule{selfReview}},
 			}},
 			[]string{"Missing pods get in b"},
 		},
 		"granted for some names": {
-			rbac.Of(get), answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("get", "one")}}}},
+			rbac.Of(get),
+			answer{namespaces: []namespaceGrants{{name: "a", rules: []rbacv1.PolicyRule{pods("get", "one")}}}},
 			[]string{"Granted pods get for names"},
 		},
 		"rules are incomplete, and single permissions were reviewed": {
-			rbac.Of(get, update), answer{namespaces: []namespaceGrants{{
+			rbac.Of(get, update),
+			answer{namespaces: []namespaceGrants{{
 				name: "a", incomplete: true, allowed: map[rbac.Permission]bool{get: true, update: false},
 			}}},
 			[]string{"Missing deployments/status update in a", "Granted pods get"},
 		},
 		"rules are incomplete, and not all permissions were reviewed": {
-			rbac.Of(get, update), answer{namespaces: []namespaceGrants{{
+			rbac.Of(get, update),
+			answer{namespaces: []namespaceGrants{{
 				name: "a", incomplete: true, allowed: map[rbac.Permission]bool{get: false},
 			}}},
 			[]string{"Missing pods get in a", "Unknown deployments/status update"},

@@ -269,7 +269,7 @@ func ExampleState() {
 // The same users do the same in a cluster, for example in a sandbox.
 func ExampleStep_Perform() {
 	inCluster := func(ctx context.Context, s converge.Scenario, c client.Client) error {
-		wait := func(ctx context.Context, atLeast time.Duration) error {
+		wait := func(context.Context, time.Duration) error {
 			return nil // until the controller is idle
 		}
 		for _, step := range s.Steps {

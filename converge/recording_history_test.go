@@ -228,11 +228,13 @@ func TestHistory_whatMayBeMissing(t *testing.T) {
 		{"users have created it", []recording.Call{read(first), late, read(version(lateSecret, 3, "", ""))}, false},
 		{
 			"the controller creates it",
-			[]recording.Call{read(first), late, wrote("create", version(lateSecret, 3, "", ""))}, false,
+			[]recording.Call{read(first), late, wrote("create", version(lateSecret, 3, "", ""))},
+			false,
 		},
 		{
 			"the controller may not create it",
-			[]recording.Call{read(first), late, failed("create", lateSecret, 403, "Forbidden")}, false,
+			[]recording.Call{read(first), late, failed("create", lateSecret, 403, "Forbidden")},
+			false,
 		},
 		{"users have deleted it", []recording.Call{read(first), read(version(lateSecret, 3, "", "")), late}, false},
 		{"the object itself", []recording.Call{read(first), failed("get", theService, 404, gone)}, false},

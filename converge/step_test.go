@@ -38,7 +38,8 @@ func TestStep_performsInACluster(t *testing.T) {
 		{"the parts in their order", converge.SleepThen(time.Hour, note("a", nil)), []string{"1h0m0s", "a", "0s"}, ""},
 		{
 			"nothing after an error", converge.SleepThen(time.Hour, note("a", errors.New("broken"))),
-			[]string{"1h0m0s", "a"}, "a: broken",
+			[]string{"1h0m0s", "a"},
+			"a: broken",
 		},
 	} {
 		done = nil

@@ -117,7 +117,8 @@ func (g *Graph) DOT() string {
 	var b strings.Builder
 	// Graphviz knows the widths of Helvetica. The margin leaves room for the wider fonts that a viewer may choose instead.
 	const font = `fontname="Helvetica,Arial,sans-serif"`
-	b.WriteString("digraph reconcilers {\n  rankdir=LR\n  ordering=out\n  node [shape=box, margin=\"0.45,0.08\", " + font + "]\n" +
+	b.WriteString("digraph reconcilers {\n  rankdir=LR\n  ordering=out\n" +
+		"  node [shape=box, margin=\"0.45,0.08\", " + font + "]\n" +
 		"  edge [fontsize=10, " + font + "]\n")
 	d := draw(g)
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ")

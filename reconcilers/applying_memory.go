@@ -3,7 +3,10 @@
 package reconcilers
 
 import (
+	"fmt"
+	"hash/maphash"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,8 +28,11 @@ type appliedMemory[T client.Object] struct {
 }
 
 type appliedObject[T client.Object] struct {
-	desired     T
-	version     string
+	desired T
+	version string
+	// generation and metadata identify what can differ. The generation is 0 if the kind has none.
+	generation  int64
+	metadata    uint64
 	differences []storedDifference
 	renew       time.Time
 }
@@ -62,10 +68,50 @@ func (m *appliedMemory[T]) get(obj, desired T) *appliedObject[T] {
 	return known
 }
 
-// inSync reports whether this version of an object is known to need no request for the desired object.
+// inSync reports whether an object is known to need no request for the desired object: the version is known, or nothing
+// but its status has changed since.
 func (m *appliedMemory[T]) inSync(obj, desired T) bool {
 	known := m.get(obj, desired)
-	return known != nil && known.version != "" && known.version == obj.GetResourceVersion()
+	if known == nil || known.version == "" {
+		return false
+	}
+	return known.version == obj.GetResourceVersion() || known.generation != 0 &&
+		known.generation == obj.GetGeneration() && known.metadata == sumOfMetadata(obj)
+}
+
+var metadataSeed = maphash.MakeSeed()
+
+// sumOfMetadata returns a hash of the metadata that clients can change, and of what is owned. Changes of the status
+// only, also of its owners, do not change it.
+func sumOfMetadata(obj client.Object) (sum uint64) {
+	add := func(parts ...string) {
+		var h maphash.Hash
+		h.SetSeed(metadataSeed)
+		for _, part := range parts {
+			_, _ = h.WriteString(part)
+			_ = h.WriteByte(0)
+		}
+		sum += h.Sum64() // maps have no order
+	}
+	for key, value := range obj.GetLabels() {
+		add("label", key, value)
+	}
+	for key, value := range obj.GetAnnotations() {
+		add("annotation", key, value)
+	}
+	for i, finalizer := range obj.GetFinalizers() {
+		add("finalizer", strconv.Itoa(i), finalizer)
+	}
+	for i, o := range obj.GetOwnerReferences() {
+		flags := fmt.Sprint(i, o.Controller != nil && *o.Controller, o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion)
+		add("owner", flags, o.APIVersion, o.Kind, o.Name, string(o.UID))
+	}
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource != "status" && entry.FieldsV1 != nil {
+			add("fields", entry.Manager, string(entry.Operation), entry.Subresource, entry.FieldsV1.GetRawString())
+		}
+	}
+	return sum
 }
 
 // settled reports whether the server is known to store the desired object with these differences.
@@ -80,7 +126,8 @@ func (m *appliedMemory[T]) verified(obj, desired T, differences []applied.Differ
 		return
 	}
 	m.put(obj.GetUID(), &appliedObject[T]{
-		desired: desired.DeepCopyObject().(T), version: obj.GetResourceVersion(), differences: withoutValues(differences),
+		desired: desired.DeepCopyObject().(T), version: obj.GetResourceVersion(),
+		generation: obj.GetGeneration(), metadata: sumOfMetadata(obj), differences: withoutValues(differences),
 	})
 }
 

@@ -171,7 +171,7 @@ func (a application[T]) update(actual T) (none T, err error) {
 		a.track(actual)
 	}
 	if a.manager.memory.inSync(actual, a.desired) {
-		return a.inSync(actual)
+		return a.inSync(actual), nil
 	}
 	failed := func(err error) (T, error) {
 		return none, a.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
@@ -190,7 +190,7 @@ func (a application[T]) update(actual T) (none T, err error) {
 	}
 	if plan.inSync {
 		a.manager.memory.verified(actual, a.desired, plan.differences)
-		return a.inSync(actual)
+		return a.inSync(actual), nil
 	}
 
 	a.log.Info("updating resource", "resource", a.describe(a.desired), "changedFields", paths(plan.differences))
@@ -206,14 +206,14 @@ func (a application[T]) update(actual T) (none T, err error) {
 	return a.remember(document, stored)
 }
 
-func (a application[T]) inSync(actual T) (T, error) {
+func (a application[T]) inSync(actual T) T {
 	if log := a.log.V(1); log.Enabled() {
 		log.Info("resource is in sync, no request required", "resource", identify(actual))
 	}
 	if a.shared {
-		return a.manager.comparer.copyToCompare(actual).(T), nil
+		return a.manager.comparer.copyToCompare(actual).(T)
 	}
-	return actual, nil
+	return actual
 }
 
 // identified returns the metadata of a request that must only change the live object, and not create one or change
@@ -255,7 +255,8 @@ func (a application[T]) withManagedFields(actual T) (T, error) {
 	if err != nil {
 		return live, fmt.Errorf("moving the fields of %q to %q: %w", sets.List(former), a.owner, err)
 	}
-	a.log.Info("moved the fields of former owners", "resource", identify(moved), "owner", a.owner, "former", sets.List(former))
+	a.log.Info("moved the fields of former owners",
+		"resource", identify(moved), "owner", a.owner, "former", sets.List(former))
 	return moved, nil
 }
 

@@ -27,8 +27,8 @@ func init() {
 	metrics.Registry.MustRegister(schemaFailures)
 }
 
-// comparer compares objects of a kind before they are written. The zero value is ready to use. It is safe for concurrent
-// use.
+// comparer compares objects of a kind before they are written. The zero value is ready to use. It is safe for
+// concurrent use.
 type comparer[T client.Object] struct {
 	schemas  defaults.Schemas
 	carriers carriers

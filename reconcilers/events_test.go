@@ -41,7 +41,7 @@ func TestWhichEventsAreRecorded(t *testing.T) {
 			config := configFor(w, newManager(t, w, newEventCache(w.Scheme)))
 			recorded := record.NewFakeRecorder(10)
 			config.Recorder, config.Events = recorded, tc.options
-			synctest.Test(t, func(t *testing.T) {
+			synctest.Test(t, func(*testing.T) {
 				warn := func() { config.RecordEvent(newResource(), corev1.EventTypeWarning, "ReconcileFailed", "%s", "quota") }
 				config.RecordEvent(newResource(), corev1.EventTypeNormal, "Created", "Created %s", "Secret")
 				warn()
@@ -81,6 +81,6 @@ func TestRepeatsOfDifferentEvents(t *testing.T) {
 }
 
 // TestEventsWithoutARecorder tests that a config without a recorder drops events.
-func TestEventsWithoutARecorder(t *testing.T) {
+func TestEventsWithoutARecorder(*testing.T) {
 	reconcilers.Config{}.RecordEvent(newResource(), corev1.EventTypeWarning, "ReconcileFailed", "quota")
 }

@@ -47,7 +47,7 @@ func TestWhichPermissionsDoCasesNeed(t *testing.T) {
 				c.APIReader.List(ctx, &corev1.NodeList{}),
 				c.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("my-namespace")),
 				c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}),
-				other.List(ctx, &corev1.EndpointsList{}), //nolint:staticcheck // a kind that is not used above
+				other.List(ctx, &corev1.EndpointsList{}),
 			)
 		})
 	}, RecordPermissions(recorder))

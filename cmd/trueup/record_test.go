@@ -5,12 +5,12 @@ package main
 import (
 	"bytes"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,9 +57,13 @@ func TestRecord(t *testing.T) {
 	if code := record("-"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
-	written, err := os.ReadFile(file)
-	if err != nil || stdout.Len() != len(written) {
-		t.Errorf("the standard output has %d bytes, the file %d, error %v", stdout.Len(), len(written), err)
+	printed, err := recording.Read(&stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed.Recorded = found.Recorded
+	if diff := cmp.Diff(found, printed); diff != "" {
+		t.Errorf("recordings (-file +standard output):\n%s", diff)
 	}
 	if code := record("/none/x"); code != 1 ||
 		!strings.Contains(stderr.String(), "--output: ") {

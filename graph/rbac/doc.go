@@ -6,9 +6,9 @@
 // [Declared] returns the permissions that the reconcilers of a graph declare. [Permissions.ClusterRole] and
 // [Permissions.Markers] write them as a role and as markers of Kubebuilder; so does the command "trueup rbac".
 //
-// A [Recorder] collects the permissions that are used: by the requests of a REST config, by the calls of controllers, by
-// test cases and by scenarios. [Check] compares a role with both; AssertPermissions of package trueup.dev/testing does so
-// in a test:
+// A [Recorder] collects the permissions that are used: by the requests of a REST config, by the calls of controllers,
+// by test cases and by scenarios. [Check] compares a role with both. In a test, AssertPermissions of package
+// trueup.dev/testing does so:
 //
 //	recorder := &rbac.Recorder{}
 //	config.Wrap(recorder.Wrap)

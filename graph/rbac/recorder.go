@@ -15,10 +15,10 @@ import (
 	"trueup.dev/observe"
 )
 
-// Recorder collects the permissions that requests to the Kubernetes API need, including requests that fail. One recorder
-// may collect from several sources: from REST configs with [Recorder.Wrap], from the controllers of a manager with
-// [Recorder.Listener], from test cases with RecordPermissions of package trueup.dev/testing, and from the runs of a
-// Scenario of package trueup.dev/converge. The zero value is ready to use. Its methods are safe for concurrent use.
+// Recorder collects the permissions that requests to the Kubernetes API need, including requests that fail. One
+// recorder may collect from several sources: from REST configs with [Recorder.Wrap], from the controllers of a manager
+// with [Recorder.Listener], from test cases with RecordPermissions of package trueup.dev/testing, and from the runs of
+// a Scenario of package trueup.dev/converge. The zero value is ready to use. Its methods are safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
 	used Permissions

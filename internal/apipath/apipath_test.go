@@ -14,7 +14,9 @@ import (
 
 // TestWhichPermissionDoesARequestNeed also compares with the parser of the Kubernetes API server.
 func TestWhichPermissionDoesARequestNeed(t *testing.T) {
-	server := &apiserver.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	server := &apiserver.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}
 	pods := func(verb, namespace, name string) Request {
 		return Request{Verb: verb, Version: "v1", Resource: "pods", Namespace: namespace, Name: name}
 	}

@@ -94,7 +94,8 @@ func TestDocument(t *testing.T) {
 					{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 				},
 			}},
-		}}, "spec: {replicas: 0, selector: {}, template: {spec: {containers: [{name: web}], volumes: [{name: v, emptyDir: {}}]}}}"},
+		}}, "spec: {replicas: 0, selector: {}, template: {" +
+			"spec: {containers: [{name: web}], volumes: [{name: v, emptyDir: {}}]}}}"},
 		"unstructured": {&unstructured.Unstructured{Object: map[string]any{
 			"spec":   map[string]any{"zero": int64(0), "null": nil, "list": []any{map[string]any{"null": nil}}},
 			"status": map[string]any{"a": "b"},

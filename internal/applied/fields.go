@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields are the fields that one owner owns, in the form of FieldsV1: "f:" and the name of a field, "k:" and the keys of
-// a list item, or "v:" and the value of a list item, with the fields below it. A field with nothing below it is owned as
-// a whole.
+// Fields are the fields that one owner owns, in the form of FieldsV1: "f:" and the name of a field, "k:" and the keys
+// of a list item, or "v:" and the value of a list item, with the fields below it. A field with nothing below it is
+// owned as a whole.
 type Fields map[string]any
 
 // FieldsOf returns the fields of an entry. They are empty if it has none, or if they cannot be read.

@@ -132,7 +132,9 @@ func namespacedObjects() []client.Object {
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: named("binding"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "role"},
-			Subjects: []rbacv1.Subject{{Kind: "User", Name: "u"}, {Kind: "ServiceAccount", Name: "account", Namespace: "default"}},
+			Subjects: []rbacv1.Subject{
+				{Kind: "User", Name: "u"}, {Kind: "ServiceAccount", Name: "account", Namespace: "default"},
+			},
 		},
 		&coordinationv1.Lease{ObjectMeta: named("lease"), Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("me"), LeaseDurationSeconds: new(int32(15)),
@@ -148,7 +150,9 @@ func clusterObjects(prefix string) []client.Object {
 	}
 	operations := []admissionv1.RuleWithOperations{{
 		Operations: []admissionv1.OperationType{admissionv1.Create},
-		Rule:       admissionv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"nones"}},
+		Rule: admissionv1.Rule{
+			APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"nones"},
+		},
 	}}
 	match := &admissionv1.MatchResources{
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: operations[0]}},
@@ -169,7 +173,9 @@ func clusterObjects(prefix string) []client.Object {
 		&schedulingv1.PriorityClass{ObjectMeta: named(prefix), Value: 7},
 		&storagev1.StorageClass{ObjectMeta: named(prefix), Provisioner: "example.com/none"},
 		&storagev1.CSIDriver{ObjectMeta: named(prefix + ".example.com")},
-		&networkingv1.IngressClass{ObjectMeta: named(prefix), Spec: networkingv1.IngressClassSpec{Controller: "example.com/none"}},
+		&networkingv1.IngressClass{
+			ObjectMeta: named(prefix), Spec: networkingv1.IngressClassSpec{Controller: "example.com/none"},
+		},
 		&nodev1.RuntimeClass{ObjectMeta: named(prefix), Handler: "none"},
 		&flowcontrolv1.PriorityLevelConfiguration{
 			ObjectMeta: named(prefix), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{

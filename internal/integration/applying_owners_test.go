@@ -26,7 +26,7 @@ func scaledDeployment(e *env, replicas int32) *appsv1.Deployment {
 	return d
 }
 
-// applied fails the test unless a reconcile has the wanted number of writes.
+// writes fails the test unless a reconcile has the wanted number of writes.
 func (a *applier) writes(want int, desired client.Object, when string) {
 	a.Helper()
 	got, err := a.manage(desired)
@@ -42,7 +42,8 @@ func (a *applier) writes(want int, desired client.Object, when string) {
 func (a *applier) scale(d *appsv1.Deployment, replicas int32) {
 	a.Helper()
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	a.Must(a.SubResource("scale").Update(a.ctx, d.DeepCopy(), client.WithSubResourceBody(scale), client.FieldOwner("autoscaler")))
+	body, owner := client.WithSubResourceBody(scale), client.FieldOwner("autoscaler")
+	a.Must(a.SubResource("scale").Update(a.ctx, d.DeepCopy(), body, owner))
 }
 
 func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
@@ -106,7 +107,9 @@ func TestWhoOwnsTheField_FieldsThatAreNotDesiredAnyMore(t *testing.T) {
 	desired := newConfigMap("map", map[string]string{"kept": "1", "removed": "1", "shared": "1"})
 	desired.Namespace = e.Namespace
 	a.writes(1, desired, "creation")
-	change(e, newNamed(desired), func(m *corev1.ConfigMap) { m.Data["foreign"], m.Labels = "1", map[string]string{"by": "hand"} })
+	change(e, newNamed(desired), func(m *corev1.ConfigMap) {
+		m.Data["foreign"], m.Labels = "1", map[string]string{"by": "hand"}
+	})
 	a.writes(0, desired, "after another client added fields")
 
 	// The fields are removed after a restart, too: the API server knows who owns them.
@@ -178,7 +181,8 @@ func TestWhoOwnsTheField_ExistingObjectsAreNotTakenOver(t *testing.T) {
 	e.Must(e.Delete(e.Context(), cached.DeepCopy()))
 	foreign.ResourceVersion, foreign.UID = "", ""
 	e.Add(foreign)
-	if _, err = a.manager.Manage(a.ctx, newResource("parent", nil), client.Object(cached), newConfigMapIn(e, "map")); err == nil {
+	_, err = a.manager.Manage(a.ctx, newResource("parent", nil), client.Object(cached), newConfigMapIn(e, "map"))
+	if err == nil {
 		t.Error("no error for an object that replaced the one in the cache")
 	}
 	live := newNamed(foreign)

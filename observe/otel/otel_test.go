@@ -203,7 +203,8 @@ func TestWhatDidItCall(t *testing.T) {
 			" resource_version_before=1 no_op=false",
 		"      update ConfigMap (client) kind=ConfigMap name=new verb=update resource_version=3"+
 			" resource_version_before=2 no_op=false",
-		"      apply ConfigMap (client) kind=ConfigMap name=new verb=patch resource_version=4 apply=true no_op=false",
+		"      apply ConfigMap (client) kind=ConfigMap name=new verb=patch resource_version=4"+
+			" resource_version_before=3 apply=true no_op=false",
 		"      delete ConfigMap (client) kind=ConfigMap name=new verb=delete resource_version_before=4"+
 			" dry_run=true no_op=false",
 		"      delete ConfigMap (client) kind=ConfigMap name=new verb=delete resource_version_before=4 no_op=false",
