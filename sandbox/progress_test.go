@@ -34,10 +34,10 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// build simulates a build that takes 25.5 seconds.
+// build simulates a build that takes 25.55 seconds. Nothing happens at the time of an update of the display.
 func build(p *progress) {
 	state := buildState{display: p}
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(550 * time.Millisecond)
 	state.line("go: downloading k8s.io/api v0.37.1")
 	time.Sleep(2 * time.Second)
 	state.line("go: downloading k8s.io/client-go v0.37.1")
