@@ -28,8 +28,8 @@ const (
 	grantsAge = 30 * time.Second
 	// reviewTimeout limits the time for all requests of a page.
 	reviewTimeout = 5 * time.Second
-	// maxReviewed limits the namespaces that are asked about, and maxSingleReviews the permissions that are asked about one
-	// by one.
+	// maxReviewed limits the namespaces that are asked about, and maxSingleReviews the permissions that are asked about
+	// one by one.
 	maxReviewed      = 5
 	maxSingleReviews = 100
 )

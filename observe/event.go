@@ -120,8 +120,8 @@ type StaleWait struct {
 	Wait time.Duration
 }
 
-// LoopFound means that reconciles of an object repeat without a reason from outside, or that another client changes what
-// they write back and forth. Reconcilers of this module delay further reconciles of the object. Those of other
+// LoopFound means that reconciles of an object repeat without a reason from outside, or that another client changes
+// what they write back and forth. Reconcilers of this module delay further reconciles of the object. Those of other
 // reconcilers are not delayed, and the event is repeated at most twice a minute while the loop lasts.
 type LoopFound struct {
 	Run *Run

@@ -33,7 +33,8 @@ func Permissions(ctx context.Context, out io.Writer, o Options) error {
 		fmt.Fprintf(out, "Controller %s does not declare what it needs: only its calls are known.\n", name)
 	}
 	fmt.Fprintf(
-		out, "%d missing, %d unused, of %s in %s\n\n", found.Missing, found.Unused, user, strings.Join(found.Namespaces, ", "),
+		out, "%d missing, %d unused, of %s in %s\n\n",
+		found.Missing, found.Unused, user, strings.Join(found.Namespaces, ", "),
 	)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STATE\tDECLARED\tUSED\tRESOURCE\tVERBS")
