@@ -29,8 +29,8 @@ type EventOptions struct {
 }
 
 // RecordEvent records an event about an object with the Recorder of the config, as far as Events selects it. eventType
-// is Normal or Warning. The message is formatted as by [fmt.Sprintf]. RecordEvent does nothing without a Recorder. It is
-// safe for concurrent use.
+// is Normal or Warning. The message is formatted as by [fmt.Sprintf]. RecordEvent does nothing without a Recorder. It
+// is safe for concurrent use.
 func (c Config) RecordEvent(obj runtime.Object, eventType, reason, format string, args ...any) {
 	c.recorder().Eventf(obj, eventType, reason, format, args...)
 }
