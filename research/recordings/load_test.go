@@ -198,8 +198,8 @@ func (l *load) use(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// disturb annotates objects of the scenario in a namespace. It leaves out objects with an owner: the test of a recording
-// that begins with an annotated child expects the annotation on a child that is created again, too.
+// disturb annotates objects of the scenario in a namespace. It leaves out objects with an owner: the test of a
+// recording that begins with an annotated child expects the annotation on a child that is created again, too.
 func (l *load) disturb(ctx context.Context, namespace string) {
 	kinds := append([]client.Object{l.scenario.For}, l.scenario.Owns...)
 	for n := range churn {
