@@ -4,18 +4,12 @@ package reconcilers
 
 import (
 	"errors"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
 )
-
-// admissionMemoryTTL is how long an entry is kept after its last use.
-const admissionMemoryTTL = time.Hour
 
 // admissionMemory remembers, for each written object, the object that was requested and the object after the API server
 // applied its defaults and called its webhooks. While the request stays the same, the actual object is compared with
@@ -24,35 +18,20 @@ const admissionMemoryTTL = time.Hour
 // Entries are keyed by the requested object, not by a generation: a fresh desired object has no generation, and the
 // server may admit a different object differently.
 type admissionMemory[T client.Object] struct {
-	once sync.Once
-	// seen maps UIDs of objects to *admitted values.
-	seen *cache.Expiring
+	remembered[admitted[T]]
 }
 
 type admitted[T client.Object] struct {
 	requested T
 	result    T
-	renew     time.Time
-}
-
-func (m *admissionMemory[T]) store() *cache.Expiring {
-	m.once.Do(func() { m.seen = cache.NewExpiring() })
-	return m.seen
 }
 
 // expected returns a copy of the object that the server is expected to store for desired. Without an entry it returns a
 // copy of desired. The caller merges the result into an object that a later write changes, so it must be a copy.
 func (m *admissionMemory[T]) expected(uid types.UID, desired T) T {
-	value, ok := m.store().Get(uid)
+	known, ok := m.get(uid, func(a admitted[T]) bool { return difference.Equal(a.requested, desired) })
 	if !ok {
 		return desired.DeepCopyObject().(T)
-	}
-	known := value.(*admitted[T])
-	if !difference.Equal(known.requested, desired) {
-		return desired.DeepCopyObject().(T)
-	}
-	if now := time.Now(); now.After(known.renew) {
-		m.put(uid, known.requested, known.result)
 	}
 	return known.result.DeepCopyObject().(T)
 }
@@ -83,17 +62,6 @@ func (m *admissionMemory[T]) learn(requested, stored T, merge func(current, desi
 		m.forget(stored.GetUID())
 		return errors.New("changes by the server cannot be distinguished from changes by the merge")
 	}
-	m.put(stored.GetUID(), requested, result)
+	m.put(stored.GetUID(), admitted[T]{requested, result})
 	return nil
-}
-
-func (m *admissionMemory[T]) put(uid types.UID, requested, result T) {
-	m.store().Set(
-		uid, &admitted[T]{requested: requested, result: result, renew: time.Now().Add(admissionMemoryTTL / 2)},
-		admissionMemoryTTL,
-	)
-}
-
-func (m *admissionMemory[T]) forget(uid types.UID) {
-	m.store().Delete(uid)
 }

@@ -7,11 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strconv"
-	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/applied"
@@ -22,9 +18,7 @@ import (
 // appliedMemory remembers, for each applied object, the last version that is in sync, and how the stored object differs
 // from the desired one although it is: webhooks may change what was applied.
 type appliedMemory[T client.Object] struct {
-	once sync.Once
-	// seen maps UIDs of objects to *appliedObject values.
-	seen *cache.Expiring
+	remembered[appliedObject[T]]
 }
 
 type appliedObject[T client.Object] struct {
@@ -34,7 +28,6 @@ type appliedObject[T client.Object] struct {
 	generation  int64
 	metadata    uint64
 	differences []storedDifference
-	renew       time.Time
 }
 
 // storedDifference is a difference without its values.
@@ -44,35 +37,19 @@ type storedDifference struct {
 	stored uint64
 }
 
-func (m *appliedMemory[T]) store() *cache.Expiring {
-	m.once.Do(func() { m.seen = cache.NewExpiring() })
-	return m.seen
-}
-
-func (m *appliedMemory[T]) get(obj, desired T) *appliedObject[T] {
+// of returns what is known about an object, if it was for the same desired object.
+func (m *appliedMemory[T]) of(obj, desired T) (known appliedObject[T], ok bool) {
 	if obj.GetUID() == "" {
-		return nil
+		return known, false
 	}
-	value, ok := m.store().Get(obj.GetUID())
-	if !ok {
-		return nil
-	}
-	known := value.(*appliedObject[T])
-	if !difference.Equal(known.desired, desired) {
-		return nil
-	}
-	if time.Now().After(known.renew) {
-		renewed := *known
-		m.put(obj.GetUID(), &renewed)
-	}
-	return known
+	return m.get(obj.GetUID(), func(a appliedObject[T]) bool { return difference.Equal(a.desired, desired) })
 }
 
 // inSync reports whether an object is known to need no request for the desired object: the version is known, or nothing
 // but its status has changed since.
 func (m *appliedMemory[T]) inSync(obj, desired T) bool {
-	known := m.get(obj, desired)
-	if known == nil || known.version == "" {
+	known, ok := m.of(obj, desired)
+	if !ok || known.version == "" {
 		return false
 	}
 	return known.version == obj.GetResourceVersion() || known.generation != 0 &&
@@ -116,8 +93,8 @@ func sumOfMetadata(obj client.Object) (sum uint64) {
 
 // settled reports whether the server is known to store the desired object with these differences.
 func (m *appliedMemory[T]) settled(obj, desired T, differences []applied.Difference) bool {
-	known := m.get(obj, desired)
-	return known != nil && slices.Equal(known.differences, withoutValues(differences))
+	known, ok := m.of(obj, desired)
+	return ok && slices.Equal(known.differences, withoutValues(differences))
 }
 
 // verified records that an object is in sync although it differs.
@@ -125,19 +102,14 @@ func (m *appliedMemory[T]) verified(obj, desired T, differences []applied.Differ
 	if obj.GetUID() == "" {
 		return
 	}
-	m.put(obj.GetUID(), &appliedObject[T]{
-		desired: desired.DeepCopyObject().(T), version: obj.GetResourceVersion(),
-		generation: obj.GetGeneration(), metadata: sumOfMetadata(obj), differences: withoutValues(differences),
-	})
-}
-
-func (m *appliedMemory[T]) put(uid types.UID, known *appliedObject[T]) {
-	known.renew = time.Now().Add(admissionMemoryTTL / 2)
-	m.store().Set(uid, known, admissionMemoryTTL)
-}
-
-func (m *appliedMemory[T]) forget(uid types.UID) {
-	m.store().Delete(uid)
+	known := appliedObject[T]{
+		desired: desired.DeepCopyObject().(T), version: obj.GetResourceVersion(), generation: obj.GetGeneration(),
+		differences: withoutValues(differences),
+	}
+	if known.generation != 0 {
+		known.metadata = sumOfMetadata(obj)
+	}
+	m.put(obj.GetUID(), known)
 }
 
 func withoutValues(differences []applied.Difference) []storedDifference {

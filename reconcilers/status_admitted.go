@@ -4,11 +4,8 @@ package reconcilers
 
 import (
 	"context"
-	"sync"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/defaults"
@@ -18,19 +15,13 @@ import (
 // admittedStatuses remembers how the API server changes a status that is written: it sets the defaults of the schema
 // and drops unknown fields. A status that would be stored as the current status need not be written.
 type admittedStatuses struct {
-	once sync.Once
-	// seen maps UIDs of objects to *admittedStatus values. It has no entry for a status that is stored unchanged.
-	seen    *cache.Expiring
+	// remembered has no entry for a status that is stored unchanged.
+	remembered[admittedStatus]
 	schemas defaults.Schemas
 }
 
 // admittedStatus holds snapshots, see [statusType.snapshot].
 type admittedStatus struct{ requested, stored client.Object }
-
-func (a *admittedStatuses) store() *cache.Expiring {
-	a.once.Do(func() { a.seen = cache.NewExpiring() })
-	return a.seen
-}
 
 // isStored reports whether the API server would store the status of obj as the status of stored. An object without a
 // UID was not read from an API server.
@@ -41,12 +32,11 @@ func (a *admittedStatuses) isStored(
 	if uid == "" {
 		return false
 	}
-	if value, ok := a.store().Get(uid); ok {
-		known := value.(*admittedStatus)
-		if status.equal(known.requested, obj) && status.equal(known.stored, stored) {
-			a.put(uid, known)
-			return true
-		}
+	if known, ok := a.get(uid, func(known admittedStatus) bool {
+		return status.equal(known.requested, obj) && status.equal(known.stored, stored)
+	}); ok {
+		a.put(uid, known)
+		return true
 	}
 	if !mayBeDefaults(difference.Between(status.of(stored), status.of(obj))) {
 		return false
@@ -56,7 +46,7 @@ func (a *admittedStatuses) isStored(
 	if !known || !status.equal(filled, stored) {
 		return false
 	}
-	a.put(uid, &admittedStatus{requested: status.snapshot(obj), stored: status.snapshot(stored)})
+	a.put(uid, admittedStatus{requested: status.snapshot(obj), stored: status.snapshot(stored)})
 	log.V(1).Info("status is in sync with the defaults of the API server, no update required")
 	return true
 }
@@ -66,14 +56,10 @@ func (a *admittedStatuses) learn(status *statusType, requested, stored client.Ob
 	switch uid := stored.GetUID(); {
 	case uid == "":
 	case status.equal(requested, stored):
-		a.store().Delete(uid)
+		a.forget(uid)
 	default:
-		a.put(uid, &admittedStatus{requested: requested, stored: status.snapshot(stored)})
+		a.put(uid, admittedStatus{requested: requested, stored: status.snapshot(stored)})
 	}
-}
-
-func (a *admittedStatuses) put(uid types.UID, known *admittedStatus) {
-	a.store().Set(uid, known, admissionMemoryTTL)
 }
 
 // mayBeDefaults reports whether every difference is a field that only the stored object has.
