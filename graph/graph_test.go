@@ -71,8 +71,15 @@ Root (reconcilers.ResourceReconciler) · for Resource.fixture.trueup.dev · watc
          │  └─ Flaky (reconcilers.SyncReconciler)
          ├─ 5: Privileged (reconcilers.WithConfig)
          │  └─ Remote (reconcilers.ChildReconciler) · writes ConfigMap · tracks ConfigMap · finalizer test.trueup.dev/3
-         └─ 6: Quota (graph_test.quota) · reads ResourceQuota
-            └─ nested: Inner (reconcilers.SyncReconciler)
+         ├─ 6: Quota (graph_test.quota) · reads ResourceQuota
+         │  └─ nested: Inner (reconcilers.SyncReconciler)
+         ├─ 7: reconcilers.Paused
+         │  └─ reconcilers.Retry
+         │     └─ Retried (reconcilers.SyncReconciler)
+         └─ 8: reconcilers.Periodic
+            └─ reconcilers.RateLimit
+               └─ reconcilers.Timeout
+                  └─ Limited (reconcilers.SyncReconciler)
 `
 
 func TestRecord_WhatDoesItConsistOf(t *testing.T) {

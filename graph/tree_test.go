@@ -4,6 +4,7 @@ package graph_test
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -115,6 +116,14 @@ func everyKind(c reconcilers.Config) *reconcilers.ResourceReconciler[*resource] 
 						Reconciler: child("Remote", "test.trueup.dev/3"),
 					},
 					&quota{nested: step("Inner")},
+					&reconcilers.Paused[*resource]{Reconciler: &reconcilers.Retry[*resource]{Reconciler: step("Retried")}},
+					&reconcilers.Periodic[*resource]{
+						Interval: time.Hour,
+						Reconciler: &reconcilers.RateLimit[*resource]{
+							Interval:   time.Second,
+							Reconciler: &reconcilers.Timeout[*resource]{After: time.Minute, Reconciler: step("Limited")},
+						},
+					},
 				},
 			},
 		},

@@ -35,6 +35,8 @@ type scope struct {
 	watched *watched
 	// waits records what the request waits for. It is nil outside of requests of root reconcilers.
 	waits *waits
+	// stored has what depends on whether the status is stored. It is nil if nothing stores the status.
+	stored *onStored
 }
 
 type scopeKey struct{}

@@ -110,6 +110,41 @@ func (r *Advice[T]) DescribeTo(n *graph.Node) {
 }
 
 // DescribeTo implements [graph.Describer].
+func (r *Retry[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.Nest("Reconciler", r.Reconciler)
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *Timeout[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.Nest("Reconciler", r.Reconciler)
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *RateLimit[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.Nest("Reconciler", r.Reconciler)
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *Periodic[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.Nest("Reconciler", r.Reconciler)
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *Paused[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.Nest("Reconciler", r.Reconciler)
+}
+
+// DescribeTo implements [graph.Describer].
 func (r *OverrideSetup[T]) DescribeTo(n *graph.Node) {
 	r.init()
 	n.Step(r.Name)

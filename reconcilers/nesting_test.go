@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -46,15 +47,17 @@ func sameConfig(_ context.Context, config reconcilers.Config) (reconcilers.Confi
 	return config, nil
 }
 
+// validated is a reconciler and its problems. Deep ones are found only if the context requests recursion.
+type validated struct {
+	reconciler     validation.Validator
+	problems, deep []string
+}
+
 func TestNesting_Validate(t *testing.T) {
 	invalid := &syncReconciler{Name: "x"}
 	const why = `: SyncReconciler "x" must implement Sync or SyncWithResult`
 	setup := func(context.Context, reconcilers.Manager, *reconcilers.Builder) error { return nil }
-	for name, tc := range map[string]struct {
-		reconciler validation.Validator
-		// problems are always found, deep ones only if the context requests recursion.
-		problems, deep []string
-	}{
+	for name, tc := range map[string]validated{
 		"Advice":        {reconciler: &advice{Reconciler: nothing()}},
 		"Advice, empty": {&advice{}, []string{`Advice "Advice" must implement Reconciler`}, nil},
 		"Advice, named": {&advice{Name: "n"}, []string{`Advice "n" must implement Reconciler`}, nil},
@@ -164,25 +167,28 @@ func TestNesting_Validate(t *testing.T) {
 			[]string{`CastResource "DuckCastResource" must have a valid Reconciler` + why},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			log, lines := newLog(1)
-			ctx := withLog(newWorld(t).Context(), log)
-			wantText(t, first(tc.problems), tc.reconciler.Validate(ctx))
-			deep := slices.Concat(tc.problems, tc.deep)
-			wantText(t, first(deep), tc.reconciler.Validate(validation.WithRecursive(ctx)))
-			equal(t, "log lines", nil, lines.messages())
-			if len(deep) == 0 {
-				return
-			}
-			// Setup of a root reports all problems.
-			err := sequence{&inSetup{tc.reconciler}}.Validate(validation.WithRecursive(ctx))
-			for _, problem := range deep {
-				contains(t, everything(err), problem)
-			}
-			if part, ok := tc.reconciler.(subReconciler); ok && len(tc.problems) > 0 {
-				wantText(t, strings.Join(tc.problems, "\n"), part.SetupWithManager(ctx, nil, nil))
-			}
-		})
+		t.Run(name, tc.check)
+	}
+}
+
+func (tc validated) check(t *testing.T) {
+	t.Helper()
+	log, lines := newLog(1)
+	ctx := withLog(newWorld(t).Context(), log)
+	wantText(t, first(tc.problems), tc.reconciler.Validate(ctx))
+	deep := slices.Concat(tc.problems, tc.deep)
+	wantText(t, first(deep), tc.reconciler.Validate(validation.WithRecursive(ctx)))
+	equal(t, "log lines", nil, lines.messages())
+	if len(deep) == 0 {
+		return
+	}
+	// Setup of a root reports all problems.
+	err := sequence{&inSetup{tc.reconciler}}.Validate(validation.WithRecursive(ctx))
+	for _, problem := range deep {
+		contains(t, everything(err), problem)
+	}
+	if part, ok := tc.reconciler.(subReconciler); ok && len(tc.problems) > 0 {
+		wantText(t, strings.Join(tc.problems, "\n"), part.SetupWithManager(ctx, nil, nil))
 	}
 }
 
@@ -308,6 +314,20 @@ func TestNesting_SetsUpEveryReconciler(t *testing.T) {
 		},
 		"SuppressTransientErrors, without Setup": {
 			func(s *setups) subReconciler { return &suppress{Reconciler: s.part("a")} }, []string{"a"},
+		},
+		"Retry": {func(s *setups) subReconciler { return &retry{Reconciler: s.part("a")} }, []string{"a"}},
+		"Timeout": {
+			func(s *setups) subReconciler { return &timeout{After: time.Second, Reconciler: s.part("a")} }, []string{"a"},
+		},
+		"RateLimit": {
+			func(s *setups) subReconciler { return &rateLimit{Interval: time.Second, Reconciler: s.part("a")} }, []string{"a"},
+		},
+		"Periodic": {
+			func(s *setups) subReconciler { return &periodic{Interval: time.Hour, Reconciler: s.part("a")} }, []string{"a"},
+		},
+		"Paused": {
+			func(s *setups) subReconciler { return &paused{Setup: s.hook("own"), Reconciler: s.part("a")} },
+			[]string{"own", "a"},
 		},
 		"CastResource": {
 			func(s *setups) subReconciler {

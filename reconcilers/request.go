@@ -59,6 +59,7 @@ type request struct {
 	waits     waits
 	reflected reflected
 	trace     step.Trace
+	stored    onStored
 	// requests is the state that the root reconciler keeps between requests.
 	requests *requests
 	// byController reports whether a controller made the request. Otherwise a test made it, and users compare its logs

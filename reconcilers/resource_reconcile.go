@@ -67,6 +67,9 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	}
 	noteUID(ctx, resource.GetUID())
 	this.fetched(resource)
+	if !r.SkipStatusUpdate {
+		this.stored.await(ctx)
+	}
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}
@@ -87,6 +90,9 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	r.status.observeConditions(resource, original, observation, err)
 	r.status.keepTransitionTimes(resource, original)
 	if !r.mustWriteStatus(ctx, resource, original, err) {
+		if !errors.Is(err, ErrSkipStatusUpdate) {
+			this.stored.confirm()
+		}
 		return result, err
 	}
 	result, err = r.writeStatus(ctx, resource, original, result, err, r.StatusEvents || !this.byController)
@@ -179,6 +185,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	err := write.write(ctx, resource, original)
 	switch {
 	case err == nil:
+		scopeFrom(ctx).stored.confirm()
 		r.admitted.learn(r.status, requested, resource)
 		if announce {
 			r.Config.recorder().Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)

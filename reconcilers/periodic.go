@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/step"
+	rtime "trueup.dev/time"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*Periodic[client.Object])(nil)
+	_ validation.Validator         = (*Periodic[client.Object])(nil)
+)
+
+// Periodic runs a sub reconciler once per interval, for example to detect drift in an external system. Between two
+// runs it does nothing and lets the reconcilers that follow run.
+//
+// The scheduled times of a resource are one interval apart. They follow from its UID alone: many resources spread
+// evenly over the interval, do not drift together, and keep their times after a restart. The sub reconciler also runs at
+// once in these cases: the resource is new to this process, see LastRun; the resource has a new generation, which not all
+// kinds have; it is being deleted; [AnnotationReconcileAt] changed; the last run failed, halted or returned a
+// RequeueAfter that has passed; the status after the last run was not stored. The next scheduled run is then at least
+// half an interval later.
+//
+// The time of the last run is kept in memory, and dropped a day and an interval after the last reconcile of the
+// resource.
+type Periodic[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `Periodic`.
+	Name string
+
+	// Interval is the time between two scheduled runs. Required.
+	Interval time.Duration
+
+	// LastRun returns the time of the last successful run, which Reconciler recorded in the status, or the zero time.
+	// With it, a restart of the controller does not run Reconciler for all resources at once. It is called for resources
+	// that are new to the process. A new generation or a change of [AnnotationReconcileAt] that happened while the
+	// controller was not running is recognized only if LastRun returns the zero time for it, or if the value of the
+	// annotation is a later time in RFC 3339. Defaults to a function that returns the zero time.
+	LastRun func(ctx context.Context, resource Type) time.Time
+
+	// Reconciler is the sub reconciler to run. Required.
+	Reconciler SubReconciler[Type]
+
+	lazyInit sync.Once
+	runs     perObject[periodicRun]
+}
+
+// periodicRun is the last successful run of a resource.
+type periodicRun struct {
+	occasion
+	// due is the time of the next run.
+	due time.Time
+}
+
+func (r *Periodic[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "Periodic"
+		}
+		if r.LastRun == nil {
+			r.LastRun = func(context.Context, T) time.Time { return time.Time{} }
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler and sets up Reconciler.
+func (r *Periodic[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+}
+
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
+func (r *Periodic[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Interval <= 0 {
+		problems.add("Periodic %q must define a positive Interval, got %s", r.Name, r.Interval)
+	}
+	if nilcheck.IsNilPointer(r.Reconciler) {
+		problems.add("Periodic %q must implement Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "Periodic %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler if it is due.
+func (r *Periodic[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *Periodic[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	now, current := rtime.RetrieveNow(ctx), occasionOf(resource)
+	if current.deleting {
+		r.runs.forget(resource)
+		return r.Reconciler.Reconcile(ctx, resource)
+	}
+	last, ok := r.runs.get(resource)
+	if !ok {
+		last, ok = r.recorded(ctx, resource)
+	}
+	if ok && last.occasion == current && now.Before(last.due) {
+		r.keep(resource, last, now)
+		return Result{RequeueAfter: last.due.Sub(now)}, nil
+	}
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	if err != nil {
+		r.runs.forget(resource)
+		return result, err
+	}
+	next := scheduledAfter(idOf(resource), now, r.Interval).Sub(now)
+	result = AggregateResults(result, Result{RequeueAfter: next})
+	// What Reconciler wrote to the status in memory is lost if the status is not stored: then it must run again.
+	r.runs.forget(resource)
+	whenStored(ctx, func() {
+		r.keep(resource, periodicRun{occasion: current, due: now.Add(result.RequeueAfter)}, now)
+	})
+	return result, nil
+}
+
+// keep stores the last run as long as it may be needed.
+func (r *Periodic[T]) keep(resource T, run periodicRun, now time.Time) {
+	r.runs.put(resource, run, now, now.Add(stateTTL+r.Interval))
+}
+
+// recorded returns the last run before this process, as the status has it.
+func (r *Periodic[T]) recorded(ctx context.Context, resource T) (periodicRun, bool) {
+	last := r.LastRun(ctx, resource)
+	if last.IsZero() {
+		return periodicRun{}, false
+	}
+	current := occasionOf(resource)
+	if requested, err := time.Parse(time.RFC3339, current.requestedAt); err == nil && requested.After(last) {
+		return periodicRun{}, false
+	}
+	return periodicRun{occasion: current, due: scheduledAfter(idOf(resource), last, r.Interval)}, true
+}
+
+// scheduledAfter returns the first scheduled time of a resource that is more than half an interval after last. A run
+// that is late by less than that does not move the schedule.
+func scheduledAfter(id objectID, last time.Time, interval time.Duration) time.Time {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(id.uid))
+	_, _ = hash.Write([]byte(id.String()))
+	phase := time.Duration(hash.Sum64() % uint64(interval)) //nolint:gosec // it is less than interval
+	from := last.Add(interval / 2)
+	since := time.Duration(from.UnixNano()) - phase
+	passed := since % interval
+	if passed < 0 {
+		passed += interval
+	}
+	return from.Add(interval - passed)
+}

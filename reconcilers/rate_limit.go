@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/step"
+	rtime "trueup.dev/time"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*RateLimit[client.Object])(nil)
+	_ validation.Validator         = (*RateLimit[client.Object])(nil)
+)
+
+// RateLimit limits how often a sub reconciler runs, for example because it calls an API with a quota. A run over the
+// limit is not dropped: the resource reserves the next free time, and the request runs again then, with a RequeueAfter
+// that occupies no worker. Until then, the reconcilers that follow do not run, see Continue.
+//
+// A change of [AnnotationReconcileAt] makes the sub reconciler run at once. This run does not count. The limit applies
+// to one process, and is not kept over a restart.
+//
+// While the resource is being deleted, a deferred run always stops the reconcilers that follow, and keeps the finalizer
+// of an enclosing [WithFinalizer].
+type RateLimit[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `RateLimit`.
+	Name string
+
+	// Runs is the number of runs that start within Interval at most. Defaults to 1.
+	Runs int
+
+	// Interval is the time that Runs refers to. Required.
+	Interval time.Duration
+
+	// PerResource applies the limit to each resource separately. Defaults to false: the limit applies to all resources
+	// together.
+	PerResource bool
+
+	// Continue lets the reconcilers that follow run while Reconciler is deferred. Defaults to false.
+	Continue bool
+
+	// Reconciler is the sub reconciler to limit. Required.
+	Reconciler SubReconciler[Type]
+
+	lazyInit sync.Once
+	mu       sync.Mutex
+	// all has the runs of all resources. It is not used with PerResource.
+	all   runTimes
+	known perObject[*limited]
+}
+
+// limited is the state of a resource. RateLimit.mu protects it.
+type limited struct {
+	runTimes
+	// reserved is the time that the resource has reserved, or zero.
+	reserved    time.Time
+	requestedAt string
+}
+
+// runTimes are the times of the last runs, the oldest at next.
+type runTimes struct {
+	times []time.Time
+	next  int
+}
+
+// reserve returns the first time, now or later, at which another run may start, and records the run.
+func (r *runTimes) reserve(now time.Time, runs int, interval time.Duration) time.Time {
+	at := now
+	if len(r.times) < runs {
+		r.times = append(r.times, at)
+		return at
+	}
+	if free := r.times[r.next].Add(interval); free.After(at) {
+		at = free
+	}
+	r.times[r.next] = at
+	r.next = (r.next + 1) % runs
+	return at
+}
+
+func (r *RateLimit[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "RateLimit"
+		}
+		if r.Runs == 0 {
+			r.Runs = 1
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler and sets up Reconciler.
+func (r *RateLimit[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+}
+
+// Validate checks the fields. If ctx requests recursion, it also validates Reconciler.
+func (r *RateLimit[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if r.Runs < 0 {
+		problems.add("RateLimit %q must define a positive Runs, got %d", r.Name, r.Runs)
+	}
+	if r.Interval <= 0 {
+		problems.add("RateLimit %q must define a positive Interval, got %s", r.Name, r.Interval)
+	}
+	if nilcheck.IsNilPointer(r.Reconciler) {
+		problems.add("RateLimit %q must implement Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "RateLimit %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler unless it is deferred.
+func (r *RateLimit[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	wait := r.wait(resource, rtime.RetrieveNow(ctx))
+	if wait <= 0 {
+		return r.Reconciler.Reconcile(ctx, resource)
+	}
+	result := Result{RequeueAfter: wait}
+	if r.Continue && resource.GetDeletionTimestamp() == nil {
+		return result, nil
+	}
+	text := fmt.Sprintf("deferred by %s for %s, at most %d runs start within %s",
+		r.Name, wait.Round(time.Millisecond), r.Runs, r.Interval)
+	return result, &deferredStep{text: text}
+}
+
+// wait returns how long a resource must wait. If the result is 0, the resource runs now.
+func (r *RateLimit[T]) wait(resource T, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	requestedAt := resource.GetAnnotations()[AnnotationReconcileAt]
+	state, ok := r.known.get(resource)
+	if !ok {
+		state = &limited{requestedAt: requestedAt}
+	}
+	switch {
+	case state.requestedAt != requestedAt:
+		state.requestedAt, state.reserved = requestedAt, time.Time{}
+	case !state.reserved.IsZero() && !now.Before(state.reserved):
+		state.reserved = time.Time{} // the time was recorded when it was reserved
+	case state.reserved.IsZero():
+		runs := &r.all
+		if r.PerResource {
+			runs = &state.runTimes
+		}
+		if at := runs.reserve(now, r.Runs, r.Interval); at.After(now) {
+			state.reserved = at
+		}
+	}
+	until := now
+	if state.reserved.After(now) {
+		until = state.reserved
+	}
+	r.known.put(resource, state, now, until.Add(stateTTL+r.Interval))
+	return until.Sub(now)
+}

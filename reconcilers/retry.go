@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/step"
+	rtime "trueup.dev/time"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*Retry[client.Object])(nil)
+	_ validation.Validator         = (*Retry[client.Object])(nil)
+)
+
+// Retry gives a sub reconciler its own exponential back-off. If the sub reconciler fails, the request runs again after
+// the delay, with a RequeueAfter that occupies no worker. Until then, Reconciler is not called, whatever else triggers
+// a reconcile, and the reconcilers that follow do not run, see Continue.
+//
+// The delay doubles with each consecutive failure of a resource. A success, a new generation of the resource, the start
+// of its deletion and a change of [AnnotationReconcileAt] reset it. Kinds without a generation, such as ConfigMap, are
+// not reset by a change of their content. Each failure is logged once, and the controller
+// does not count it as an error. The state is kept in memory: after a restart, Reconciler runs at once. It is dropped a
+// day after the last reconcile of the resource.
+//
+// While the resource is being deleted, a failure always stops the reconcilers that follow, and keeps the finalizer of an
+// enclosing [WithFinalizer].
+type Retry[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `Retry`.
+	Name string
+
+	// InitialDelay is the delay after the first failure. Defaults to 1 second.
+	InitialDelay time.Duration
+
+	// MaxDelay limits the delay. Defaults to 5 minutes, or InitialDelay if that is longer.
+	MaxDelay time.Duration
+
+	// MaxAttempts is the number of consecutive failures after which the resource is not retried before one of the changes
+	// that reset the delay. It is then returned as [ErrRetriesExhausted], and a Warning event RetriesExhausted is recorded.
+	// Defaults to 0, which means no limit.
+	MaxAttempts int
+
+	// Retryable reports whether to handle an error. Other errors are returned unchanged, and do not count. Defaults to
+	// all errors except quiet errors, which include halts, and conflicts, for which the back-off of the controller is
+	// better.
+	Retryable func(err error) bool
+
+	// Continue lets the reconcilers that follow run after a failure, and while Reconciler is deferred. Defaults to false.
+	Continue bool
+
+	// Reconciler is the sub reconciler to retry. Required.
+	Reconciler SubReconciler[Type]
+
+	lazyInit sync.Once
+	failures perObject[failureState]
+}
+
+// ErrRetriesExhausted is the error of a [Retry] after MaxAttempts consecutive failures. It is quiet.
+type ErrRetriesExhausted struct {
+	// Attempts is the number of consecutive failures.
+	Attempts int
+	// Err is the last error.
+	Err error
+}
+
+func (err *ErrRetriesExhausted) Error() string {
+	return fmt.Sprintf("gave up after %d failures: %v", err.Attempts, err.Err)
+}
+
+// Unwrap returns the last error, and [ErrRetryAfter], because the request must not be retried.
+func (err *ErrRetriesExhausted) Unwrap() []error { return []error{ErrRetryAfter, err.Err} }
+
+// failureState counts the consecutive failures of a resource.
+type failureState struct {
+	occasion
+	attempts int
+	due      time.Time
+	err      error
+}
+
+const (
+	defaultInitialDelay = time.Second
+	defaultMaxDelay     = 5 * time.Minute
+)
+
+func (r *Retry[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "Retry"
+		}
+		if r.InitialDelay == 0 {
+			r.InitialDelay = defaultInitialDelay
+		}
+		if r.MaxDelay == 0 {
+			r.MaxDelay = max(defaultMaxDelay, r.InitialDelay)
+		}
+		if r.Retryable == nil {
+			r.Retryable = func(err error) bool { return !isQuiet(err) && !apierrs.IsConflict(err) }
+		}
+	})
+}
+
+// SetupWithManager validates the reconciler and sets up Reconciler.
+func (r *Retry[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+}
+
+// Validate checks the fields. If ctx requests recursion, it also validates Reconciler.
+func (r *Retry[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if nilcheck.IsNilPointer(r.Reconciler) {
+		problems.add("Retry %q must implement Reconciler", r.Name)
+	}
+	if r.InitialDelay < 0 {
+		problems.add("Retry %q must define a positive InitialDelay, got %s", r.Name, r.InitialDelay)
+	}
+	if r.MaxDelay < r.InitialDelay {
+		problems.add("Retry %q must define a MaxDelay of at least %s, got %s", r.Name, r.InitialDelay, r.MaxDelay)
+	}
+	if r.MaxAttempts < 0 {
+		problems.add("Retry %q must not define a negative MaxAttempts, got %d", r.Name, r.MaxAttempts)
+	}
+	problems.nested(ctx, r.Reconciler, "Retry %q must have a valid Reconciler", r.Name)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler unless it is deferred.
+func (r *Retry[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	now := rtime.RetrieveNow(ctx)
+	state, failed := r.failures.get(resource)
+	if current := occasionOf(resource); state.occasion != current {
+		state, failed = failureState{occasion: current}, false
+	}
+	if failed && (r.exhausted(state) || now.Before(state.due)) {
+		r.keep(resource, state, now)
+		return r.deferred(resource, state, now)
+	}
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	switch {
+	case err == nil:
+		r.failures.forget(resource)
+		return result, nil
+	case isShutdown(ctx) || !r.Retryable(err):
+		return result, err
+	}
+	state.attempts, state.err = state.attempts+1, err
+	delay := r.delay(state.attempts)
+	state.due = now.Add(delay)
+	r.keep(resource, state, now)
+	log := logr.FromContextOrDiscard(ctx)
+	if r.exhausted(state) {
+		log.Error(err, "gave up, not retrying before the resource changes", "failures", state.attempts)
+		if config, configErr := RetrieveConfig(ctx); configErr == nil {
+			config.recorder().Eventf(resource, corev1.EventTypeWarning, "RetriesExhausted",
+				"%s: %s", r.Name, truncate((&ErrRetriesExhausted{state.attempts, err}).Error()))
+		}
+	} else {
+		log.Error(err, "failed, retrying with back-off", "failures", state.attempts, "after", delay.String())
+	}
+	next, err := r.deferred(resource, state, now)
+	return AggregateResults(Result{Priority: result.Priority}, next), err
+}
+
+// keep stores the state as long as it may be needed.
+func (r *Retry[T]) keep(resource T, state failureState, now time.Time) {
+	r.failures.put(resource, state, now, now.Add(stateTTL+r.MaxDelay))
+}
+
+func (r *Retry[T]) exhausted(state failureState) bool {
+	return r.MaxAttempts > 0 && state.attempts >= r.MaxAttempts
+}
+
+// delay returns the delay after a number of consecutive failures.
+func (r *Retry[T]) delay(failures int) time.Duration {
+	delay := r.InitialDelay
+	for i := 1; i < failures && delay < r.MaxDelay; i++ {
+		delay *= 2
+	}
+	return min(delay, r.MaxDelay)
+}
+
+// deferred returns the outcome of a step that has failed and does not run now.
+func (r *Retry[T]) deferred(resource T, state failureState, now time.Time) (Result, error) {
+	result, err := Result{}, error(nil)
+	if r.exhausted(state) {
+		err = &ErrRetriesExhausted{Attempts: state.attempts, Err: state.err}
+	} else {
+		result.RequeueAfter = state.due.Sub(now)
+		text := fmt.Sprintf("retried after %s: %v", result.RequeueAfter.Round(time.Millisecond), state.err)
+		err = &deferredStep{text: text, cause: state.err}
+	}
+	if r.Continue && resource.GetDeletionTimestamp() == nil {
+		return result, nil
+	}
+	return result, err
+}
