@@ -94,8 +94,10 @@ func (r *Paused[T]) Validate(ctx context.Context) error {
 	}
 	if resource := newEmpty[T](); r.Condition != "" && !nilcheck.IsNilPointer(resource) {
 		if status := r.statusOf(resource); status.conditions == nil {
-			problems.add("Paused %q may not define Condition: %s has no field Conditions of type []metav1.Condition in its status",
-				r.Name, typeName(resource))
+			problems.add(
+				"Paused %q may not define Condition: %s has no field Conditions of type []metav1.Condition in its status",
+				r.Name, typeName(resource),
+			)
 		}
 	}
 	problems.nested(ctx, r.Reconciler, "Paused %q must have a valid Reconciler", r.Name)

@@ -25,9 +25,9 @@ var (
 // runs it does nothing and lets the reconcilers that follow run.
 //
 // The scheduled times of a resource are one interval apart. They follow from its UID alone: many resources spread
-// evenly over the interval, do not drift together, and keep their times after a restart. The sub reconciler also runs at
-// once in these cases: the resource is new to this process, see LastRun; the resource has a new generation, which not all
-// kinds have; it is being deleted; [AnnotationReconcileAt] changed; the last run failed, halted or returned a
+// evenly over the interval, do not drift together, and keep their times after a restart. The sub reconciler also runs
+// at once in these cases: the resource is new to this process, see LastRun; the resource has a new generation, which
+// not all kinds have; it is being deleted; [AnnotationReconcileAt] changed; the last run failed, halted or returned a
 // RequeueAfter that has passed; the status after the last run was not stored. The next scheduled run is then at least
 // half an interval later.
 //

@@ -34,8 +34,8 @@ var (
 // does not count it as an error. The state is kept in memory: after a restart, Reconciler runs at once. It is dropped a
 // day after the last reconcile of the resource.
 //
-// While the resource is being deleted, a failure always stops the reconcilers that follow, and keeps the finalizer of an
-// enclosing [WithFinalizer].
+// While the resource is being deleted, a failure always stops the reconcilers that follow, and keeps the finalizer of
+// an enclosing [WithFinalizer].
 type Retry[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Retry`.
 	Name string
@@ -46,9 +46,9 @@ type Retry[Type client.Object] struct {
 	// MaxDelay limits the delay. Defaults to 5 minutes, or InitialDelay if that is longer.
 	MaxDelay time.Duration
 
-	// MaxAttempts is the number of consecutive failures after which the resource is not retried before one of the changes
-	// that reset the delay. It is then returned as [ErrRetriesExhausted], and a Warning event RetriesExhausted is recorded.
-	// Defaults to 0, which means no limit.
+	// MaxAttempts is the number of consecutive failures after which the resource is not retried before one of the
+	// changes that reset the delay. It is then returned as [ErrRetriesExhausted], and a Warning event RetriesExhausted is
+	// recorded. Defaults to 0, which means no limit.
 	MaxAttempts int
 
 	// Retryable reports whether to handle an error. Other errors are returned unchanged, and do not count. Defaults to

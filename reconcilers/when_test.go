@@ -111,7 +111,9 @@ func TestRetry(t *testing.T) {
 			{change: terminating, err: errTest, calls: 2, after: time.Second, fails: wait},
 		}},
 		"leaves halts and conflicts alone": {&retry{}, []played{
-			{err: halt, calls: 1, fails: halt}, {err: conflict, calls: 2, fails: conflict}, {err: conflict, calls: 3, fails: conflict},
+			{err: halt, calls: 1, fails: halt},
+			{err: conflict, calls: 2, fails: conflict},
+			{err: conflict, calls: 3, fails: conflict},
 		}},
 		"asks Retryable": {&retry{Retryable: func(err error) bool { return !errors.Is(err, errTest) }}, []played{
 			{err: errTest, calls: 1, fails: errTest}, {err: conflict, calls: 2, after: time.Second, fails: wait},

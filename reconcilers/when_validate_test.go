@@ -39,7 +39,8 @@ func TestDeferring_Validate(t *testing.T) {
 		"Timeout": {reconciler: &timeout{After: time.Second, Reconciler: nothing()}},
 		"Timeout, empty": {
 			&timeout{},
-			[]string{`Timeout "Timeout" must define a positive After, got 0s`, `Timeout "Timeout" must implement Reconciler`}, nil,
+			[]string{`Timeout "Timeout" must define a positive After, got 0s`, `Timeout "Timeout" must implement Reconciler`},
+			nil,
 		},
 		"Timeout, invalid below": {
 			&timeout{After: time.Second, Reconciler: invalid}, nil, []string{
@@ -77,7 +78,8 @@ func TestDeferring_Validate(t *testing.T) {
 				Condition: "Paused", Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{},
 			},
 			[]string{`Paused "Paused" may not define Condition: ConfigMap has no field Conditions of type []metav1.Condition ` +
-				`in its status`}, nil,
+				`in its status`},
+			nil,
 		},
 		"Paused, invalid below": {
 			&paused{Reconciler: invalid}, nil, []string{`Paused "Paused" must have a valid Reconciler` + why},

@@ -76,7 +76,8 @@ func TestPaused(t *testing.T) {
 	steps := converge.Steps(
 		converge.Apply(resource), converge.Settle(), pause("until Friday"), converge.Sleep(time.Minute),
 		converge.Change(resource, setField("value", "two")), converge.Sleep(time.Minute), pause("false"), converge.Settle(),
-		pause("true"), converge.Sleep(time.Minute), converge.Delete(resource), converge.Sleep(time.Minute), pause("false"), converge.Settle(),
+		pause("true"), converge.Sleep(time.Minute), converge.Delete(resource), converge.Sleep(time.Minute),
+		pause("false"), converge.Settle(),
 	)
 	for name, condition := range map[string]string{"silent": "", "with a condition": "Paused"} {
 		t.Run(name, func(t *testing.T) {
