@@ -37,6 +37,8 @@
 //
 //   - [trueup.dev/apis]: status and conditions of custom resources
 //   - [trueup.dev/duck]: types that describe only a part of an object
+//   - [trueup.dev/readiness]: how ready an object is, by the rule of its kind
+//   - [trueup.dev/readiness/cel]: the same by a CEL expression
 //   - [trueup.dev/graph]: what a program consists of, and what its reconcilers own, watch and write
 //   - [trueup.dev/graph/rbac]: the permissions of a program, compared with a role and with a run
 //   - [trueup.dev/stash]: pass values between the reconcilers of one request

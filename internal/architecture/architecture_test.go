@@ -24,8 +24,8 @@ const module = "trueup.dev"
 // packages in its own directory.
 var layers = [][]string{
 	{
-		"apis", "app", "duck", "graph", "logging", "observe", "resource", "sandbox", "stash", "time", "tracker", "validation",
-		"internal",
+		"apis", "app", "duck", "graph", "logging", "observe", "readiness", "resource", "sandbox", "stash", "time", "tracker",
+		"validation", "internal",
 	},
 	{"console", "informer", "reconcilers"},
 	{"operator"},
@@ -77,6 +77,13 @@ var proofs = []string{
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/structured-merge-diff/v6",
 }
+
+// celRules is the package of rules in the Common Expression Language. Only programs that import it contain cel-go, which
+// controller-runtime requires through k8s.io/apiserver.
+const (
+	celRules  = module + "/readiness/cel"
+	celModule = "github.com/google/cel-go"
+)
 
 // tools are the modules that only the command line tool, examples and tests use.
 var tools = []string{
@@ -187,7 +194,7 @@ func TestDirectDependenciesAreListed(t *testing.T) {
 		}
 	}
 	slices.Sort(direct)
-	want := slices.Concat(libraries, proofs, tools)
+	want := slices.Concat(libraries, proofs, tools, []string{celModule})
 	slices.Sort(want)
 	if diff := cmp.Diff(want, direct); diff != "" {
 		t.Errorf("direct dependencies in go.mod (-want +got):\n%s", diff)
@@ -228,7 +235,8 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 			checked++
 			// sandbox uses golang.org/x/term to detect whether progress goes to a terminal.
 			allowed := slices.Contains(libraries, used) || used == "golang.org/x/term" && folder(p.ImportPath) == "sandbox" ||
-				slices.Contains(proofs, used) && strings.HasPrefix(p.ImportPath, module+"/internal/memapi")
+				slices.Contains(proofs, used) && strings.HasPrefix(p.ImportPath, module+"/internal/memapi") ||
+				used == celModule && p.ImportPath == celRules
 			if !allowed {
 				t.Errorf(
 					"%s imports %s of module %s, which packages that users import must not depend on", p.ImportPath, imported, used,
@@ -255,21 +263,26 @@ func TestToolNeedsNoFurtherModules(t *testing.T) {
 var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
 // TestInheritedModules compares the modules that a user inherits by importing all packages, and the modules that
-// converge and the API in memory add to tests, with golden files.
+// converge and the API in memory add to tests, and rules in CEL to programs, with golden files.
 func TestInheritedModules(t *testing.T) {
 	programs, tests := []string{}, []string{}
 	for _, path := range libraryPackages(t) {
-		if folder(path) == "converge" || path == memoryBackend {
+		switch {
+		case folder(path) == "converge" || path == memoryBackend:
 			tests = append(tests, path)
-		} else {
+		case path != celRules:
 			programs = append(programs, path)
 		}
 	}
 	inherited := modulesOf(t, programs)
 	compareModules(t, "testdata/inherited_modules.txt", inherited)
-	added := modulesOf(t, tests)
-	maps.DeleteFunc(added, func(path string, _ bool) bool { return inherited[path] })
-	compareModules(t, "testdata/inherited_modules_converge.txt", added)
+	for golden, packages := range map[string][]string{
+		"testdata/inherited_modules_converge.txt": tests, "testdata/inherited_modules_cel.txt": {celRules},
+	} {
+		added := modulesOf(t, packages)
+		maps.DeleteFunc(added, func(path string, _ bool) bool { return inherited[path] })
+		compareModules(t, golden, added)
+	}
 }
 
 func modulesOf(t *testing.T, packages []string) map[string]bool {
