@@ -9,6 +9,7 @@ import (
 
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/internal/manifest"
+	"trueup.dev/readiness"
 	"trueup.dev/reconcilers"
 )
 
@@ -39,15 +40,13 @@ func StatefulSetReconciler() reconcilers.SubReconciler[*Database] {
 
 func reflectServers(ctx context.Context, db *Database, child *appsv1.StatefulSet) error {
 	db.Status.ReadyReplicas = child.Status.ReadyReplicas
-	conditions, status, want := db.Status.ConditionManager(ctx), child.Status, *child.Spec.Replicas
+	conditions := db.Status.ConditionManager(ctx)
 	size := child.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage()
 	switch {
 	case size.Cmp(db.Spec.Storage) != 0:
 		conditions.MarkFalse(databasev1.ConditionStatefulSetReady, "StorageChangeRefused",
 			"the volumes have %s, and the volumes of a StatefulSet cannot change to %s", size, &db.Spec.Storage)
-	// A status of an older generation may report that all is well.
-	case status.ObservedGeneration != child.Generation,
-		status.UpdatedReplicas != want, status.Replicas != want, status.AvailableReplicas != want:
+	case !readiness.Of(child).IsReady():
 		conditions.MarkUnknown(databasev1.ConditionStatefulSetReady, "RollingOut",
 			"waiting for servers with the current specification")
 	default:

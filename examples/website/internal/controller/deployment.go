@@ -6,10 +6,10 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/internal/manifest"
+	"trueup.dev/readiness"
 	"trueup.dev/reconcilers"
 )
 
@@ -38,23 +38,16 @@ func DeploymentReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 	}
 }
 
-// reflectRollout ignores a status of an older generation, which may report that all is well with the old content.
 func reflectRollout(ctx context.Context, site *websitev1.Website, child *appsv1.Deployment) {
-	conditions, status := site.Status.ConditionManager(ctx), child.Status
-	if status.ObservedGeneration == child.Generation && child.DeletionTimestamp == nil {
-		for _, c := range status.Conditions {
-			if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
-				conditions.MarkFalse(websitev1.ConditionDeploymentReady, c.Reason, "%s", c.Message)
-				return
-			}
-		}
-		want := *child.Spec.Replicas
-		if status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want {
-			conditions.MarkTrue(websitev1.ConditionDeploymentReady, "RolledOut", "")
-			return
-		}
+	conditions := site.Status.ConditionManager(ctx)
+	switch rollout := readiness.Of(child); rollout.State {
+	case readiness.Ready:
+		conditions.MarkTrue(websitev1.ConditionDeploymentReady, "RolledOut", "")
+	case readiness.Failed:
+		conditions.MarkFalse(websitev1.ConditionDeploymentReady, rollout.Reason, "%s", rollout.Message)
+	default:
+		conditions.MarkUnknown(
+			websitev1.ConditionDeploymentReady, "RollingOut", "waiting for web servers with the current content",
+		)
 	}
-	conditions.MarkUnknown(
-		websitev1.ConditionDeploymentReady, "RollingOut", "waiting for web servers with the current content",
-	)
 }
