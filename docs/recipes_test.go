@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/readiness"
 	"trueup.dev/reconcilers"
 )
 
@@ -94,14 +95,12 @@ func RolloutReconciler(
 			switch {
 			case err != nil:
 				conditions.MarkFalse(websitev1.ConditionDeploymentReady, string(apierrs.ReasonForError(err)), "%s", err)
-			case child.Status.ObservedGeneration != child.Generation: // the status describes an older generation
-				conditions.MarkUnknown(websitev1.ConditionDeploymentReady, "RollingOut", "waiting for the current Deployment")
-			case child.Status.AvailableReplicas < *child.Spec.Replicas || child.Status.UpdatedReplicas < *child.Spec.Replicas:
-				conditions.MarkUnknown(websitev1.ConditionDeploymentReady, "RollingOut", "%d of %d pods are available",
-					child.Status.AvailableReplicas, *child.Spec.Replicas)
-			default:
+			case readiness.Of(child).IsReady():
 				conditions.MarkTrue(websitev1.ConditionDeploymentReady, "RolledOut", "")
 				return nil
+			default:
+				rollout := readiness.Of(child) // for example: 1 of 2 replicas are available
+				conditions.MarkUnknown(websitev1.ConditionDeploymentReady, rollout.Reason, "%s", rollout.Message)
 			}
 			return reconcilers.ErrHaltSubReconcilers
 		},
@@ -129,9 +128,9 @@ func Example_recipeReady() {
 		return d
 	}
 	for _, status = range []appsv1.DeploymentStatus{
-		{ObservedGeneration: 1, AvailableReplicas: 2, UpdatedReplicas: 2},
-		{ObservedGeneration: 2, AvailableReplicas: 1, UpdatedReplicas: 2},
-		{ObservedGeneration: 2, AvailableReplicas: 2, UpdatedReplicas: 2},
+		{ObservedGeneration: 1, Replicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2},
+		{ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2},
+		{ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2},
 	} {
 		reconcileOnce(newCluster(site, existing()), reconcilers.Sequence[*websitev1.Website]{
 			RolloutReconciler(deployment),
