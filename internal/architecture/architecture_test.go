@@ -78,8 +78,8 @@ var proofs = []string{
 	"sigs.k8s.io/structured-merge-diff/v6",
 }
 
-// celRules is the package of rules in the Common Expression Language. Only programs that import it contain cel-go, which
-// controller-runtime requires through k8s.io/apiserver.
+// celRules is the package of rules in the Common Expression Language. Only programs that import it contain cel-go,
+// which controller-runtime requires through k8s.io/apiserver.
 const (
 	celRules  = module + "/readiness/cel"
 	celModule = "github.com/google/cel-go"
