@@ -44,8 +44,8 @@ type children[Type, ChildType client.Object] struct {
 	// The following fields are set during setup with a manager. They affect the cost of lists and the watches, not the
 	// outcome.
 
-	// indexed is the kind of the index by owner. It is empty until the index is registered.
-	indexed guard.Form
+	// indexed is the index by owner. It is empty until the index is registered.
+	indexed ownerIndex
 	// shared is the kind of listed objects that are shared with the cache and must not be changed.
 	shared schema.GroupVersionKind
 	// tracked reports whether changes of children enqueue the parent through the tracker, because children have no
@@ -120,11 +120,11 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	if err != nil {
 		return err
 	}
-	kind := guard.NewForm(gvk, watched)
-	if err := config.owners.setUp(ctx, bldr, kind, watched); err != nil {
+	index := ownerIndex{field: ownerIndexField, kind: guard.NewForm(gvk, watched)}
+	if err := config.owners.setUp(ctx, bldr, index, watched); err != nil {
 		return err
 	}
-	c.indexed = kind
+	c.indexed = index
 	return c.manager.SetupWithManager(ctx, mgr, bldr)
 }
 

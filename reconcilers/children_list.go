@@ -47,7 +47,7 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 
 	var indexErr error
 	// The API server does not have this index.
-	if !c.indexed.Empty() && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
+	if c.indexed != (ownerIndex{}) && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
 		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
 			list := empty.Like(c.childListType)
 			if indexErr = config.List(ctx, list, narrowed); indexErr == nil {

@@ -82,7 +82,7 @@ type Config struct {
 	// recorded are the last events, for Events. It is nil if the Config was not created for a manager.
 	recorded   *recordedEvents
 	syncPeriod time.Duration
-	owners     *ownerIndex
+	owners     *ownerIndexes
 	// hub receives what the reconcilers do. It is nil if the Config was not created for a manager.
 	hub *observe.Hub
 	// guard records writes. It is nil if the Config was not created for a cluster.
@@ -145,7 +145,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		syncPeriod: c.syncPeriod,
 		hub:        c.hub,
 		guard:      guarded,
-		owners:     newOwnerIndex(cluster.GetFieldIndexer()),
+		owners:     newOwnerIndexes(cluster.GetFieldIndexer()),
 		cache:      cluster.GetCache(),
 	}
 }

@@ -22,32 +22,53 @@ import (
 // ownerIndexField is the name of the cache index of objects by the UID of their controller.
 const ownerIndexField = "trueup.dev/controller-uid"
 
-// ownerIndex holds the kinds for which the cache behind a Config has an index by owner. With the index, listing the
-// children of one parent does not iterate over the children of all parents. All copies of a Config share it.
-type ownerIndex struct {
+// ownerIndexes holds the indexes by owner that the cache behind a Config has. With an index, listing the children of one
+// parent does not iterate over the children of all parents. All copies of a Config share it.
+type ownerIndexes struct {
 	indexer client.FieldIndexer
 
-	mu    sync.RWMutex
-	kinds map[guard.Form]struct{}
+	mu         sync.RWMutex
+	registered map[ownerIndex]struct{}
 }
 
-func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
-	return &ownerIndex{indexer: indexer, kinds: map[guard.Form]struct{}{}}
+// ownerIndex is an index of one kind, by the UID of the controller or by the label of an inventory.
+type ownerIndex struct {
+	field string
+	kind  guard.Form
 }
 
-// setUp registers the index for the kind of obj. If registration needs the API server, it is delayed until the
+// inventoryIndexPrefix is followed by the key of the label.
+const inventoryIndexPrefix = "trueup.dev/inventory/"
+
+// values returns the indexed values of an object.
+func (i ownerIndex) values(obj client.Object) []string {
+	label, byInventory := strings.CutPrefix(i.field, inventoryIndexPrefix)
+	if !byInventory {
+		return controllerUID(obj)
+	}
+	if value, ok := obj.GetLabels()[label]; ok {
+		return []string{value}
+	}
+	return nil
+}
+
+func newOwnerIndexes(indexer client.FieldIndexer) *ownerIndexes {
+	return &ownerIndexes{indexer: indexer, registered: map[ownerIndex]struct{}{}}
+}
+
+// setUp registers an index. Obj is an object of its kind. If registration needs the API server, it is delayed until the
 // controller starts, because setup must work without an API server. The caches of controller-runtime first request the
 // resource of the kind from the API server.
-func (x *ownerIndex) setUp(ctx context.Context, bldr *Builder, kind guard.Form, obj client.Object) error {
-	if x == nil || x.has(kind) {
+func (x *ownerIndexes) setUp(ctx context.Context, bldr *Builder, index ownerIndex, obj client.Object) error {
+	if x == nil || x.has(index) {
 		return nil
 	}
 	if !needsServer(x.indexer, obj) {
-		if err := x.register(ctx, kind, obj); err == nil || !isTemporary(err) {
+		if err := x.register(ctx, index, obj); err == nil || !isTemporary(err) {
 			return err
 		}
 	}
-	bldr.WatchesRawSource(&ownerIndexSource{index: x, kind: kind, object: obj, log: logr.FromContextOrDiscard(ctx)})
+	bldr.WatchesRawSource(&ownerIndexSource{indexes: x, index: index, object: obj, log: logr.FromContextOrDiscard(ctx)})
 	return nil
 }
 
@@ -65,39 +86,38 @@ func needsServer(indexer client.FieldIndexer, obj client.Object) bool {
 	return t != nil && t.PkgPath() == reflect.TypeFor[cache.Options]().PkgPath()
 }
 
-// register indexes the kind of obj. It can be called repeatedly for one kind, also through several Configs with the
-// same cache.
-func (x *ownerIndex) register(ctx context.Context, kind guard.Form, obj client.Object) error {
-	if x.has(kind) {
+// register adds an index. It can be called repeatedly for one index, also through several Configs with the same cache.
+func (x *ownerIndexes) register(ctx context.Context, index ownerIndex, obj client.Object) error {
+	if x.has(index) {
 		return nil
 	}
-	err := x.indexer.IndexField(ctx, obj, ownerIndexField, controllerUID)
+	err := x.indexer.IndexField(ctx, obj, index.field, index.values)
 	// The index exists if another controller of the manager owns the same kind. Only this package uses the field name,
 	// so the existing index is equal. The cache reports the conflict only in the error text.
 	if err != nil && !strings.Contains(err.Error(), "indexer conflict") {
-		return fmt.Errorf("index %s by owner: %w", kind.Kind, err)
+		return fmt.Errorf("index %s by owner: %w", index.kind.Kind, err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.kinds[kind] = struct{}{}
+	x.registered[index] = struct{}{}
 	return nil
 }
 
-func (x *ownerIndex) has(kind guard.Form) bool {
+func (x *ownerIndexes) has(index ownerIndex) bool {
 	if x == nil {
 		return false
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, ok := x.kinds[kind]
+	_, ok := x.registered[index]
 	return ok
 }
 
-// forget disables the index for a kind.
-func (x *ownerIndex) forget(kind guard.Form) {
+// forget disables an index.
+func (x *ownerIndexes) forget(index ownerIndex) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.kinds, kind)
+	delete(x.registered, index)
 }
 
 func controllerUID(obj client.Object) []string {

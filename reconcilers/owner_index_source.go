@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"trueup.dev/internal/guard"
 	"trueup.dev/internal/lifecycle"
 )
 
@@ -36,10 +35,10 @@ func init() {
 // ownerIndexSource registers an owner index when its controller starts, before the workers start. It is a source
 // because a controller waits for its sources. It delivers no events.
 type ownerIndexSource struct {
-	index  *ownerIndex
-	kind   guard.Form
-	object client.Object
-	log    logr.Logger
+	indexes *ownerIndexes
+	index   ownerIndex
+	object  client.Object
+	log     logr.Logger
 }
 
 var (
@@ -47,7 +46,7 @@ var (
 	_ fmt.Stringer         = (*ownerIndexSource)(nil)
 )
 
-func (s *ownerIndexSource) String() string { return fmt.Sprintf("index of %s by owner", s.kind.Kind) }
+func (s *ownerIndexSource) String() string { return fmt.Sprintf("index of %s by owner", s.index.kind.Kind) }
 
 // Start does nothing. It must not block.
 func (s *ownerIndexSource) Start(context.Context, workqueue.TypedRateLimitingInterface[Request]) error {
@@ -64,14 +63,14 @@ func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
 		defer cancel()
 	}
 	err := lifecycle.Retry(limited, func(context.Context) error {
-		return s.index.register(ctx, s.kind, s.object)
+		return s.indexes.register(ctx, s.index, s.object)
 	}, func(err error, failures int) bool {
 		if !isTemporary(err) {
 			return false
 		}
-		ownerIndexFailures.WithLabelValues(s.kind.Kind).Inc()
+		ownerIndexFailures.WithLabelValues(s.index.kind.Kind).Inc()
 		if failures == 1 {
-			s.log.Info("unable to index children by owner yet, trying again", "kind", s.kind.Kind, "reason", err.Error())
+			s.log.Info("unable to index children by owner yet, trying again", "kind", s.index.kind.Kind, "reason", err.Error())
 		}
 		return true
 	})
