@@ -181,6 +181,9 @@ func (n *Node) nest(path []string, config, role string, reconciler any) {
 // ReadsResource adds the permissions to watch the reconciled resource.
 func (n *Node) ReadsResource() { n.access(n.root.resource, "", "", "get", "list", "watch") }
 
+// PatchesResource adds the permissions to watch the reconciled resource and to patch its metadata.
+func (n *Node) PatchesResource() { n.access(n.root.resource, "", "", "get", "list", "watch", "patch") }
+
 // Status describes that the status of the resource is written.
 func (n *Node) Status() {
 	n.WritesStatus = true
@@ -193,7 +196,7 @@ func (n *Node) Finalizer(name string) {
 		return
 	}
 	n.Finalizers = append(n.Finalizers, name)
-	n.access(n.root.resource, "", "", "get", "list", "watch", "patch")
+	n.PatchesResource()
 	n.access(n.root.resource, "finalizers", "", "update")
 }
 

@@ -167,7 +167,7 @@ func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	problems.kind(reconciler, "ChildListType", r.ChildListType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildReconciler %q must have a valid ChildObjectManager", r.Name)
-	r.children.declare(ctx, &problems, r, "")
+	r.children.declare(ctx, &problems, r)
 	return problems.err()
 }
 

@@ -34,6 +34,8 @@ type children[Type, ChildType client.Object] struct {
 	listOptions        func(ctx context.Context, resource Type) []client.ListOption
 	ourChild           func(resource Type, child ChildType) bool
 	reflectedReasons   []metav1.StatusReason
+	// finalizer is held on the parent while children exist, or "".
+	finalizer string
 	// byID reports whether the user identifies each child by an id.
 	byID bool
 
@@ -88,11 +90,15 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 
 // declare claims the children and their finalizer for the reconciler by. ListOptions can identify children like
 // OurChild. Children without an owner reference are always identified.
-func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any, finalizer string) {
+func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any) {
 	if !c.skipOwnerReference {
 		declareChildren(ctx, problems, by, c.reconciler, c.childType, c.ourChild != nil || c.listOptions != nil)
 	}
-	declareFinalizer(ctx, problems, by, c.reconciler, cmp.Or(finalizer, heldFinalizer(c.manager)))
+	declareFinalizer(ctx, problems, by, c.reconciler, c.heldFinalizer())
+}
+
+func (c *children[T, CT]) heldFinalizer() string {
+	return cmp.Or(c.finalizer, heldFinalizer(c.manager))
 }
 
 // setup watches the children and indexes them by owner.
@@ -110,17 +116,21 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 			return err
 		}
 	}
+	gvk, err := config.GroupVersionKindFor(c.childType)
+	if err != nil {
+		return err
+	}
+	form := guard.NewForm(gvk, watched)
+	if err := wiringFrom(ctx).add(ctx, config, bldr, form, watched, c.childListType, c.heldFinalizer()); err != nil {
+		return err
+	}
 	if c.skipOwnerReference {
 		c.tracked = true
 		return c.manager.SetupWithManager(ctx, mgr, bldr)
 	}
 
 	config.watchOwned(ctx, mgr, bldr, watched)
-	gvk, err := config.GroupVersionKindFor(c.childType)
-	if err != nil {
-		return err
-	}
-	index := ownerIndex{field: ownerIndexField, kind: guard.NewForm(gvk, watched)}
+	index := ownerIndex{field: ownerIndexField, kind: form}
 	if err := config.owners.setUp(ctx, bldr, index, watched); err != nil {
 		return err
 	}
@@ -155,6 +165,7 @@ func (c *children[T, CT]) manage(
 		var err error
 		desired, err = desiredChild()
 		if errors.Is(err, OnlyReconcileChildStatus) {
+			inventoryFrom(ctx).keep()
 			return outcome[CT]{child: c.private(first(empty.Like(c.childType), present, terminating))}, nil
 		}
 		if err != nil {
@@ -199,8 +210,12 @@ func (c *children[T, CT]) manage(
 		return nothing, err
 	}
 	if err == nil {
+		if !nilcheck.IsNilPointer(child) {
+			inventoryFrom(ctx).declare(ctx, c.childType, child)
+		}
 		return outcome[CT]{child: child}, nil
 	}
+	inventoryFrom(ctx).keep()
 	if err := c.notForStatus(ctx, parent, desired, err); err != nil {
 		return nothing, err
 	}
@@ -248,7 +263,7 @@ func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error
 			"desired child does not match OurChild, it will not be found again", "child", identify(desired),
 		)
 	}
-	return nil
+	return inventoryFrom(ctx).claim(ctx, parent, c.childType, desired, c.heldFinalizer())
 }
 
 // notForStatus returns nil if the error from managing a child is reflected on the status of the parent. Otherwise it

@@ -82,6 +82,8 @@ const unidentifiedTTL = 6 * time.Hour
 // warnUnidentified warns about objects that are left unchanged because they cannot be distinguished from the child. It
 // warns once for each parent and set of objects.
 func (c *children[T, CT]) warnUnidentified(ctx context.Context, parent T, unidentified []CT) {
+	// An object of the inventory is pruned.
+	unidentified = slices.DeleteFunc(slices.Clone(unidentified), func(obj CT) bool { return inventoryFrom(ctx).has(obj) })
 	if len(unidentified) == 0 {
 		return
 	}

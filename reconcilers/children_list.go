@@ -39,6 +39,7 @@ func (c *children[T, CT]) private(child CT) CT {
 
 // list returns the children of the parent that the cache has.
 func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
+	inventoryFrom(ctx).ran(c.heldFinalizer())
 	config := RetrieveConfigOrDie(ctx)
 	opts := c.optionsFor(ctx, parent)
 	if !c.shared.Empty() {

@@ -162,7 +162,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, childType: r.ChildType,
 			childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
-			reflectedReasons: r.ReflectedChildErrorReasons,
+			reflectedReasons: r.ReflectedChildErrorReasons, finalizer: r.Finalizer,
 		}
 		r.reconciler = &SyncReconciler[T]{Name: "Children", Sync: r.reconcile, SyncDuringFinalization: true}
 		if r.Finalizer != "" {
@@ -203,7 +203,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 	problems.kind(reconciler, "ChildListType", r.ChildListType)
 	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
 	problems.nested(ctx, r.ChildObjectManager, "ChildSetReconciler %q must have a valid ChildObjectManager", r.Name)
-	r.children.declare(ctx, &problems, r, r.Finalizer)
+	r.children.declare(ctx, &problems, r)
 	return problems.err()
 }
 
@@ -287,6 +287,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent
 	}
 	desired, err := r.DesiredChildren(ctx, parent)
 	if errors.Is(err, OnlyReconcileChildStatus) {
+		inventoryFrom(ctx).keep()
 		return nil, true, nil
 	}
 	if err != nil {

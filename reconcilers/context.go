@@ -37,6 +37,8 @@ type scope struct {
 	waits *waits
 	// stored has what depends on whether the status is stored. It is nil if nothing stores the status.
 	stored *onStored
+	// inventory has the children of the enclosing [Prune]. It is nil without one.
+	inventory *inventory
 }
 
 type scopeKey struct{}

@@ -15,8 +15,8 @@ import (
 // declarations collects the claims of the reconcilers below one root during setup, to detect conflicting claims. One
 // goroutine sets up a tree.
 type declarations struct {
-	children   []childClaim
-	finalizers []finalizerClaim
+	children                []childClaim
+	finalizers, inventories []nameClaim
 }
 
 // claim holds the fields that all claims share.
@@ -39,7 +39,7 @@ type claimConfigKey struct{}
 
 // belowConfig returns the context to set up the reconcilers below a WithConfig.
 func belowConfig(ctx context.Context, withConfig any) context.Context {
-	return context.WithValue(ctx, claimConfigKey{}, withConfig)
+	return withWiring(context.WithValue(ctx, claimConfigKey{}, withConfig), nil)
 }
 
 // childClaim claims the objects of a kind that the reconciled resource controls.
@@ -50,9 +50,10 @@ type childClaim struct {
 	identified bool
 }
 
-type finalizerClaim struct {
+// nameClaim claims a finalizer or the key of an inventory.
+type nameClaim struct {
 	claim
-	finalizer string
+	name string
 }
 
 type declarationsKey struct{}
@@ -142,19 +143,34 @@ func declareChildren(
 // declareFinalizer claims a finalizer for the reconciler by. It does nothing for an empty finalizer. It adds a problem
 // if another reconciler claims the same finalizer.
 func declareFinalizer(ctx context.Context, problems *problems, by any, label, finalizer string) {
-	declared := declarationsFrom(ctx)
-	if declared == nil || finalizer == "" {
+	if declared := declarationsFrom(ctx); declared != nil {
+		declareUnique(ctx, problems, &declared.finalizers, by, label, finalizer, "%s must define a Finalizer of its own: "+
+			"another reconciler, %s, uses %q too, and the first of them to finish removes it for both")
+	}
+}
+
+// declareInventory claims the inventory of a [Prune], like declareFinalizer.
+func declareInventory(ctx context.Context, problems *problems, by any, label, key string) {
+	if declared := declarationsFrom(ctx); declared != nil {
+		declareUnique(ctx, problems, &declared.inventories, by, label, key, "%s must define an Inventory of its own: "+
+			"another reconciler, %s, uses %q too, and each would delete the objects of the other")
+	}
+}
+
+func declareUnique(
+	ctx context.Context, problems *problems, claims *[]nameClaim, by any, label, name, problem string,
+) {
+	if name == "" {
 		return
 	}
-	mine := finalizerClaim{claim: newClaim(ctx, by, label), finalizer: finalizer}
-	for _, other := range declared.finalizers {
-		if other.finalizer == finalizer && other.overlaps(mine.claim) {
-			problems.add("%s must define a Finalizer of its own: another reconciler, %s, uses %q too, "+
-				"and the first of them to finish removes it for both", label, other.label, finalizer)
+	mine := nameClaim{claim: newClaim(ctx, by, label), name: name}
+	for _, other := range *claims {
+		if other.name == name && other.overlaps(mine.claim) {
+			problems.add(problem, label, other.label, name)
 		}
 	}
-	if !slices.ContainsFunc(declared.finalizers, func(c finalizerClaim) bool { return c.by == by }) {
-		declared.finalizers = append(declared.finalizers, mine)
+	if !slices.ContainsFunc(*claims, func(c nameClaim) bool { return c.by == by }) {
+		*claims = append(*claims, mine)
 	}
 }
 

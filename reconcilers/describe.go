@@ -174,6 +174,14 @@ func (r *WithFinalizer[T]) DescribeTo(n *graph.Node) {
 }
 
 // DescribeTo implements [graph.Describer].
+func (r *Prune[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.PatchesResource()
+	n.Nest("Reconciler", r.Reconciler)
+}
+
+// DescribeTo implements [graph.Describer].
 func (r *SuppressTransientErrors[T, LT]) DescribeTo(n *graph.Node) {
 	r.init()
 	n.Step(r.Name)

@@ -163,16 +163,10 @@ func patchFinalizers(
 	if slices.Equal(names, changed) {
 		return nil
 	}
-	current, config, err := asLoaded(ctx, resource)
+	current, config, err := identityAsLoaded(ctx, resource)
 	if err != nil {
 		return err
 	}
-	// The patch and the event need only these fields.
-	current.SetNamespace(resource.GetNamespace())
-	current.SetName(resource.GetName())
-	current.SetUID(resource.GetUID())
-	current.SetResourceVersion(resource.GetResourceVersion())
-	current.SetGeneration(resource.GetGeneration())
 	current.SetFinalizers(names)
 	desired := current.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(changed)

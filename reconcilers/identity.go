@@ -102,3 +102,17 @@ func asLoaded(ctx context.Context, obj client.Object) (client.Object, Config, er
 	}
 	return empty.Like(obj), config, err
 }
+
+// identityAsLoaded is asLoaded that also sets the fields which a patch of the metadata and an event need.
+func identityAsLoaded(ctx context.Context, obj client.Object) (client.Object, Config, error) {
+	current, config, err := asLoaded(ctx, obj)
+	if err != nil {
+		return nil, config, err
+	}
+	current.SetNamespace(obj.GetNamespace())
+	current.SetName(obj.GetName())
+	current.SetUID(obj.GetUID())
+	current.SetResourceVersion(obj.GetResourceVersion())
+	current.SetGeneration(obj.GetGeneration())
+	return current, config, nil
+}

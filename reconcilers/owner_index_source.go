@@ -46,7 +46,9 @@ var (
 	_ fmt.Stringer         = (*ownerIndexSource)(nil)
 )
 
-func (s *ownerIndexSource) String() string { return fmt.Sprintf("index of %s by owner", s.index.kind.Kind) }
+func (s *ownerIndexSource) String() string {
+	return fmt.Sprintf("index of %s by owner", s.index.kind.Kind)
+}
 
 // Start does nothing. It must not block.
 func (s *ownerIndexSource) Start(context.Context, workqueue.TypedRateLimitingInterface[Request]) error {

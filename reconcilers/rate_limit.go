@@ -133,6 +133,7 @@ func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error
 	}
 	result := Result{RequeueAfter: wait}
 	if r.Continue && resource.GetDeletionTimestamp() == nil {
+		inventoryFrom(ctx).keep()
 		return result, nil
 	}
 	text := fmt.Sprintf("deferred by %s for %s, at most %d runs start within %s",

@@ -151,7 +151,7 @@ func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	}
 	if failed && (r.exhausted(state) || now.Before(state.due)) {
 		r.keep(resource, state, now)
-		return r.deferred(resource, state, now)
+		return r.deferred(ctx, resource, state, now)
 	}
 	result, err := r.Reconciler.Reconcile(ctx, resource)
 	switch {
@@ -175,7 +175,7 @@ func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	} else {
 		log.Error(err, "failed, retrying with back-off", "failures", state.attempts, "after", delay.String())
 	}
-	next, err := r.deferred(resource, state, now)
+	next, err := r.deferred(ctx, resource, state, now)
 	return AggregateResults(Result{Priority: result.Priority}, next), err
 }
 
@@ -198,7 +198,9 @@ func (r *Retry[T]) delay(failures int) time.Duration {
 }
 
 // deferred returns the outcome of a step that has failed and does not run now.
-func (r *Retry[T]) deferred(resource T, state failureState, now time.Time) (Result, error) {
+func (r *Retry[T]) deferred(
+	ctx context.Context, resource T, state failureState, now time.Time,
+) (Result, error) {
 	result, err := Result{}, error(nil)
 	if r.exhausted(state) {
 		err = &ErrRetriesExhausted{Attempts: state.attempts, Err: state.err}
@@ -208,6 +210,7 @@ func (r *Retry[T]) deferred(resource T, state failureState, now time.Time) (Resu
 		err = &deferredStep{text: text, cause: state.err}
 	}
 	if r.Continue && resource.GetDeletionTimestamp() == nil {
+		inventoryFrom(ctx).keep()
 		return result, nil
 	}
 	return result, err

@@ -193,6 +193,7 @@ func (r *UpdatingObjectManager[T]) update(
 		r.HarmonizeImmutableFields(current, desired)
 	}
 	r.MergeBeforeUpdate(current, r.admission.expected(actual.GetUID(), desired))
+	inventoryFrom(ctx).label(current, desired)
 	if identical := reflect.DeepEqual(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
 		if log := w.log.V(1); log.Enabled() {
 			log.Info("resource is in sync, no update required", "resource", identify(actual))

@@ -97,5 +97,7 @@ func (r *WithConfig[T]) withConfig(ctx context.Context) (context.Context, error)
 	if err != nil {
 		return nil, err
 	}
-	return StashConfig(ctx, config), nil
+	s := scopeFrom(ctx)
+	s.config, s.inventory = &config, nil
+	return s.onto(ctx), nil
 }

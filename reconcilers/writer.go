@@ -34,10 +34,10 @@ func newWriter(ctx context.Context, name string, resource client.Object) writer 
 }
 
 // delete deletes an object. It returns nil if the object no longer exists.
-func (w writer) delete(actual client.Object) error {
+func (w writer) delete(actual client.Object, opts ...client.DeleteOption) error {
 	w.log.Info("deleting unwanted resource", "resource", identify(actual))
 	// The preconditions protect a newer object of the same name.
-	switch err := w.config.Delete(w.ctx, actual, preconditions(actual)...); {
+	switch err := w.config.Delete(w.ctx, actual, append(preconditions(actual), opts...)...); {
 	case apierrs.IsNotFound(err), apierrs.IsConflict(err) && actual.GetUID() != "":
 		w.log.V(1).Info("unwanted resource no longer exists", "resource", identify(actual))
 	case err != nil:

@@ -25,6 +25,7 @@ type Trace struct {
 	Ignore func(err error) bool
 
 	panicked atomic.Pointer[[]string]
+	errors   atomic.Int64
 
 	// noted is the length of failures, so that a step without a failure takes no lock.
 	noted    atomic.Int64
@@ -36,6 +37,15 @@ type Trace struct {
 func Root(ctx context.Context, trace *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, trace)
 }
+
+// Of returns the trace of the request, or nil.
+func Of(ctx context.Context) *Trace {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	return t
+}
+
+// Errors returns how many times a step has returned an error so far, including errors that a step around it handled.
+func (t *Trace) Errors() int64 { return t.errors.Load() }
 
 // Ignores reports whether an error of a step is not a failure, see [Trace.Ignore].
 func Ignores(ctx context.Context, err error) bool {
@@ -77,6 +87,9 @@ func (t *Trace) returned(name string, before int, err error) {
 	if t.panicked.Load() != nil {
 		// A reconciler below has recovered the panic.
 		t.panicked.Store(nil)
+	}
+	if err != nil {
+		t.errors.Add(1)
 	}
 	t.passes(name, before, err)
 }

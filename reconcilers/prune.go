@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apivalidation "k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/step"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*Prune[client.Object])(nil)
+	_ validation.Validator         = (*Prune[client.Object])(nil)
+)
+
+// Prune deletes the children of a resource that no reconciler below it declares any more: a child that was renamed or
+// moved to another namespace, a child on the branch of an [IfThen] that is not taken now, and the children of a
+// [ChildReconciler] or a [ChildSetReconciler] that a new version of the controller does not have.
+//
+// Children get a label with the key Inventory and the UID of the resource as its value. The resource gets an annotation
+// with the same key, which lists the kinds, the additional namespaces and the finalizers of the children. It is written
+// before the first child, and changes only when the program does. Prune finds objects of all kinds and namespaces in
+// the annotation by the label: in the cache if a reconciler below manages the kind, and otherwise with a list from the
+// API server, at each reconcile until one finds nothing. Then the kind is removed from the annotation.
+//
+// An object is deleted only if all of this holds:
+//
+//   - the whole reconcile below succeeded: no step returned an error, not even one that a [TryCatch] or an [Advice]
+//     handled, no error of a child was reflected, and no step was left out by [Retry], [RateLimit], [Periodic] or
+//     [OnlyReconcileChildStatus]
+//   - no reconciler below declared an object of its kind, namespace and name
+//   - the API server still has the object, with the label, and no other controller owns it
+//
+// To keep an object, remove its label. A reconciler of your own, or a function Around of an [Advice], that does not call
+// a nested reconciler must return an error or have no children to prune.
+//
+// Children are labelled when they are next reconciled. So let a version with Prune reconcile all resources before you
+// release one that drops a reconciler. Keep the permissions to list and delete a kind until its objects are gone: until
+// then, the Warning event PruneFailed names them. Children below a [WithConfig] are not part of the inventory; use a
+// Prune of their own below the WithConfig.
+//
+// When the resource is deleted, its children are garbage-collected as usual. Prune deletes objects without an owner
+// reference to the resource, and removes the finalizers of dropped object managers when no such object is left.
+//
+// RBAC, in addition to that of the nested reconcilers, with the group and the plural of the reconciled resource:
+//
+//	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;patch
+type Prune[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `Prune`.
+	Name string
+
+	// Inventory is the key of the label and the annotation, a qualified name such as `websites.example.com/inventory`.
+	// It must be unique and must not change: children with another label are not found. Required.
+	Inventory string
+
+	// Reconciler declares the children. Required.
+	Reconciler SubReconciler[Type]
+
+	lazyInit sync.Once
+	wired    wiring
+	// emptySince is when nothing to prune was found of kinds that are not managed any more.
+	emptySince perObject[time.Time]
+}
+
+func (r *Prune[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "Prune"
+		}
+		r.wired.key = r.Inventory
+	})
+}
+
+// SetupWithManager validates the reconciler and sets up Reconciler. The kinds of its children are indexed by the label.
+func (r *Prune[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	return setUp(withWiring(ctx, &r.wired), mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+}
+
+// Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
+func (r *Prune[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	switch {
+	case r.Inventory == "":
+		problems.add("Prune %q must define Inventory", r.Name)
+	case !strings.Contains(r.Inventory, "/"):
+		problems.add("Prune %q must define an Inventory with a domain, for example %q", r.Name, "example.com/"+r.Inventory)
+	default:
+		for _, problem := range apivalidation.IsQualifiedName(r.Inventory) {
+			problems.add("Prune %q must define a valid Inventory, got %q: %s", r.Name, r.Inventory, problem)
+		}
+	}
+	if nilcheck.IsNilPointer(r.Reconciler) {
+		problems.add("Prune %q must define Reconciler", r.Name)
+	}
+	problems.nested(ctx, r.Reconciler, "Prune %q must have a valid Reconciler", r.Name)
+	declareInventory(ctx, &problems, r, fmt.Sprintf("Prune %q", r.Name), r.Inventory)
+	return problems.err()
+}
+
+// Reconcile runs Reconciler and then deletes what it does not declare.
+func (r *Prune[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}
+
+func (r *Prune[T]) reconcile(ctx context.Context, resource T) (Result, error) {
+	if resource.GetUID() == "" {
+		return Result{}, fmt.Errorf("%s %q has no UID, so it has no inventory", typeName(resource), resource.GetName())
+	}
+	inventory := &inventory{
+		key: r.Inventory, value: string(resource.GetUID()), wired: &r.wired,
+		claimed: map[schema.GroupKind]bool{}, declared: map[inventoryMember]bool{},
+	}
+	if err := inventory.read(resource); err != nil {
+		return Result{}, err
+	}
+	if resource.GetDeletionTimestamp() == nil {
+		kinds, finalizers := r.wired.members()
+		if err := inventory.write(ctx, resource, inventory.record.with(kinds, nil, finalizers)); err != nil {
+			return Result{}, err
+		}
+	}
+	trace := step.Of(ctx)
+	if trace == nil {
+		trace = &step.Trace{}
+		ctx = step.Root(ctx, trace)
+	}
+	errorsBefore := trace.Errors()
+	s := scopeFrom(ctx)
+	s.inventory = inventory
+	result, err := r.Reconciler.Reconcile(s.onto(ctx), resource)
+	if err != nil || inventory.isIncomplete() || trace.Errors() != errorsBefore {
+		return result, err
+	}
+	after, err := inventory.prune(ctx, resource, &r.emptySince)
+	return AggregateResults(result, after), err
+}
