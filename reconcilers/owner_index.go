@@ -22,8 +22,8 @@ import (
 // ownerIndexField is the name of the cache index of objects by the UID of their controller.
 const ownerIndexField = "trueup.dev/controller-uid"
 
-// ownerIndexes holds the indexes by owner that the cache behind a Config has. With an index, listing the children of one
-// parent does not iterate over the children of all parents. All copies of a Config share it.
+// ownerIndexes holds the indexes by owner that the cache behind a Config has. With an index, a list of the children of
+// one parent does not iterate over the children of all parents. All copies of a Config share it.
 type ownerIndexes struct {
 	indexer client.FieldIndexer
 

@@ -31,7 +31,7 @@ var (
 // with the same key, which lists the kinds, the additional namespaces and the finalizers of the children. It is written
 // before the first child, and changes only when the program does. Prune finds objects of all kinds and namespaces in
 // the annotation by the label: in the cache if a reconciler below manages the kind, and otherwise with a list from the
-// API server, at each reconcile until one finds nothing. Then the kind is removed from the annotation.
+// API server, until it has found nothing for a minute. Then the kind is removed from the annotation.
 //
 // An object is deleted only if all of this holds:
 //
@@ -41,13 +41,13 @@ var (
 //   - no reconciler below declared an object of its kind, namespace and name
 //   - the API server still has the object, with the label, and no other controller owns it
 //
-// To keep an object, remove its label. A reconciler of your own, or a function Around of an [Advice], that does not call
-// a nested reconciler must return an error or have no children to prune.
+// To keep an object, remove its label. A reconciler of your own, or the function Around of an [Advice], must return an
+// error if it does not call a nested reconciler whose children are to stay.
 //
-// Children are labelled when they are next reconciled. So let a version with Prune reconcile all resources before you
-// release one that drops a reconciler. Keep the permissions to list and delete a kind until its objects are gone: until
-// then, the Warning event PruneFailed names them. Children below a [WithConfig] are not part of the inventory; use a
-// Prune of their own below the WithConfig.
+// A child gets its label when it is next reconciled. So let a version with Prune reconcile all resources before you
+// release one that drops a reconciler. Keep the permissions to list and delete a kind until its objects are gone:
+// without them, the Warning event PruneFailed names the kind. Children below a [WithConfig] are not part of the
+// inventory; use another Prune below the WithConfig.
 //
 // When the resource is deleted, its children are garbage-collected as usual. Prune deletes objects without an owner
 // reference to the resource, and removes the finalizers of dropped object managers when no such object is left.

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,7 +50,9 @@ type pruning struct {
 }
 
 // prune deletes the objects that are not declared, and removes from the record what no longer exists.
-func (i *inventory) prune(ctx context.Context, resource client.Object, emptySince *perObject[time.Time]) (Result, error) {
+func (i *inventory) prune(
+	ctx context.Context, resource client.Object, emptySince *perObject[time.Time],
+) (Result, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	wiredKinds, wiredFinalizers := i.wired.members()
@@ -61,9 +65,10 @@ func (i *inventory) prune(ctx context.Context, resource client.Object, emptySinc
 		return slices.Contains(i.active, f) || !slices.Contains(resource.GetFinalizers(), f)
 	})
 	p := &pruning{
-		writer: newWriter(ctx, "Prune", resource), inventory: i,
+		writer: newWriter(ctx, "", resource), inventory: i,
 		live: len(finalizers) > 0 || journalFrom(ctx).Live(),
 	}
+	p.log = logr.FromContextOrDiscard(ctx)
 	errs := []error{}
 	for _, kind := range i.record.Kinds {
 		errs = append(errs, p.pruneKind(schema.ParseGroupKind(kind)))
@@ -200,18 +205,19 @@ func (p *pruning) list(kind schema.GroupKind) (found []client.Object, live bool,
 		}
 		return found, false, nil
 	}
-	mapping, err := p.config.RESTMapper().RESTMapping(kind)
-	if meta.IsNoMatchError(err) {
-		return nil, true, nil // the kind was removed, and its objects with it
-	}
+	version, clusterScoped, err := p.versionOf(kind)
 	if err != nil {
 		return nil, true, err
 	}
-	for _, namespace := range p.namespaces(mapping.Scope) {
+	for _, namespace := range p.namespaces(clusterScoped) {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+		list.SetGroupVersionKind(version.WithKind(kind.Kind + "List"))
 		options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{p.key: p.value}}
-		if err := p.reader().List(p.ctx, list, options...); err != nil {
+		err := p.reader().List(p.ctx, list, options...)
+		if meta.IsNoMatchError(err) {
+			return nil, true, nil // the kind was removed, and its objects with it
+		}
+		if err != nil {
 			return nil, true, err
 		}
 		items, err := listItems[client.Object](list)
@@ -223,10 +229,26 @@ func (p *pruning) list(kind schema.GroupKind) (found []client.Object, live bool,
 	return found, true, nil
 }
 
+// versionOf returns a version of a kind, and whether its objects are cluster-scoped. The clients of table tests know
+// the versions of the scheme only.
+func (p *pruning) versionOf(kind schema.GroupKind) (version schema.GroupVersion, clusterScoped bool, err error) {
+	mapping, err := p.config.RESTMapper().RESTMapping(kind)
+	if err == nil {
+		return mapping.GroupVersionKind.GroupVersion(), mapping.Scope.Name() == meta.RESTScopeNameRoot, nil
+	}
+	if !meta.IsNoMatchError(err) {
+		return version, false, err
+	}
+	for _, known := range p.config.Scheme().VersionsForGroupKind(kind) {
+		return known, false, nil
+	}
+	return schema.GroupVersion{Group: kind.Group, Version: runtime.APIVersionInternal}, false, nil
+}
+
 // namespaces returns the namespaces to list, or "" for all.
-func (p *pruning) namespaces(scope meta.RESTScope) []string {
+func (p *pruning) namespaces(clusterScoped bool) []string {
 	switch {
-	case scope.Name() == meta.RESTScopeNameRoot, slices.Contains(p.record.Namespaces, "*"):
+	case clusterScoped, slices.Contains(p.record.Namespaces, "*"):
 		return []string{""}
 	case p.resource.GetNamespace() == "":
 		return p.record.Namespaces
