@@ -15,6 +15,7 @@
 //   - [Advice] calls functions before, after or around a reconciler;
 //   - [CastResource] converts the resource to another type for nested reconcilers;
 //   - [SuppressTransientErrors] suppresses the first consecutive errors of a resource;
+//   - [Prune] deletes children that are declared no more;
 //   - [Retry], [Timeout], [RateLimit], [Periodic] and [Paused] decide when a nested reconciler runs;
 //   - [OverrideSetup] replaces the setup of a reconciler.
 //

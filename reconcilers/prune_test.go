@@ -59,7 +59,7 @@ func controlledBy(uid types.UID) func(*corev1.ConfigMap) {
 }
 
 func TestPrune(t *testing.T) {
-	const configMaps = `{"kinds":["ConfigMap"]}`
+	const inRecord = `{"kinds":["ConfigMap"]}`
 	deletes := func(names ...string) []rtesting.DeleteRef {
 		refs := []rtesting.DeleteRef{}
 		for _, name := range names {
@@ -89,7 +89,7 @@ func TestPrune(t *testing.T) {
 	forbidden := apierrs.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errTest)
 
 	pruned := subReconcilerCase{
-		Resource: newResource(recorded(configMaps)), GivenObjects: beside(), Metadata: under(child()), Now: now,
+		Resource: newResource(recorded(inRecord)), GivenObjects: beside(), Metadata: under(child()), Now: now,
 		ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
 	}
 	kept := pruned
@@ -110,15 +110,17 @@ func TestPrune(t *testing.T) {
 	inAll(subReconcilerTests{
 		"the first child is labelled and recorded": {
 			Resource: newResource(), Metadata: under(child()), Now: now,
-			ExpectPatches: records(configMaps), ExpectResource: newResource(recorded(configMaps), version("1000")),
+			ExpectPatches: records(inRecord), ExpectResource: newResource(recorded(inRecord), version("1000")),
 			ExpectCreates: objects{newConfigMap("child", labelled, func(cm *corev1.ConfigMap) {
 				cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			})},
 			ExpectEvents: events{createdChild},
 		},
 		"a child from before is labelled, although its labels are not merged": {
-			Resource: newResource(recorded(configMaps)), GivenObjects: objects{newConfigMap("child")},
-			Metadata: under(child()), Now: now,
+			Resource: newResource(recorded(inRecord)), GivenObjects: objects{newConfigMap("child")}, Now: now,
+			Metadata: under(changed(child().(*childReconciler), changes(func(r *childReconciler) {
+				r.ChildObjectManager = &configMaps{MergeBeforeUpdate: func(cm, desired *corev1.ConfigMap) { cm.Data = desired.Data }}
+			}))),
 			ExpectUpdates: objects{newConfigMap("child", labelled)}, ExpectEvents: events{updatedChild},
 		},
 		"what is not declared is deleted": pruned,
@@ -153,34 +155,45 @@ func TestPrune(t *testing.T) {
 		"an object of another inventory stays":                 given(orphan, inventoryOf("other")),
 		"an object that another resource adopted stays":        given(controlledBy("other")),
 		"an object that is being deleted is not deleted again": given(deleting),
+		"children below another config are not in the inventory": {
+			Resource: newResource(recorded(`{}`)), Now: now,
+			Metadata: under(&withConfig{
+				Config:     func(_ context.Context, c reconcilers.Config) (reconcilers.Config, error) { return c, nil },
+				Reconciler: child(),
+			}),
+			ExpectCreates: objects{newConfigMap("child", func(cm *corev1.ConfigMap) {
+				cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
+			})},
+			ExpectEvents: events{createdChild},
+		},
 		"a kind that no reconciler manages is listed until a minute has passed": {
-			Resource:     newResource(recorded(configMaps)),
+			Resource:     newResource(recorded(inRecord)),
 			GivenObjects: objects{newConfigMap("former", labelled)}, Metadata: under(none), Now: now,
 			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
 			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 			AdditionalReconciles: []subReconcilerCase{
 				{
-					Resource: newResource(recorded(configMaps)), Now: now.Add(10 * time.Second),
+					Resource: newResource(recorded(inRecord)), Now: now.Add(10 * time.Second),
 					ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 				},
 				{
-					Resource: newResource(recorded(configMaps)), Now: now.Add(time.Minute),
+					Resource: newResource(recorded(inRecord)), Now: now.Add(time.Minute),
 					ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 				},
 				{
-					Resource: newResource(recorded(configMaps)), Now: now.Add(70 * time.Second),
+					Resource: newResource(recorded(inRecord)), Now: now.Add(70 * time.Second),
 					ExpectPatches: records(`{}`), ExpectResource: newResource(recorded(`{}`), version("1000")),
 				},
 			},
 		},
 		"a permission that is missing is reported": {
-			Resource: newResource(recorded(configMaps)), GivenObjects: beside(), Metadata: under(none), Now: now,
+			Resource: newResource(recorded(inRecord)), GivenObjects: beside(), Metadata: under(none), Now: now,
 			WithClientBuilder: failingList(forbidden),
 			ExpectEvents: events{warning("PruneFailed", "Not allowed to list or delete ConfigMap: keep these permissions "+
 				"until the objects with the label fixture.trueup.dev/inventory=parent are gone")},
 		},
 		"a failure is returned": {
-			Resource: newResource(recorded(configMaps)), GivenObjects: beside(), Metadata: under(none), Now: now,
+			Resource: newResource(recorded(inRecord)), GivenObjects: beside(), Metadata: under(none), Now: now,
 			WithClientBuilder: failingList(errTest), ShouldErr: true, Verify: failsWith(errTest),
 		},
 		"a kind that does not exist any more is forgotten": {
@@ -197,7 +210,7 @@ func TestPrune(t *testing.T) {
 			Verify: failsWithText(`Resource "test" has no UID, so it has no inventory`),
 		},
 		"the garbage collector deletes what a deleted resource owns": {
-			Resource:     newResource(recorded(configMaps), finalizer("test-finalizer"), terminating),
+			Resource:     newResource(recorded(inRecord), finalizer("test-finalizer"), terminating),
 			GivenObjects: beside(), Metadata: under(none), Now: now,
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
@@ -229,6 +242,38 @@ func failingList(err error) func(*fake.ClientBuilder) *fake.ClientBuilder {
 
 func version(v string) func(*fixture.Resource) {
 	return func(r *fixture.Resource) { r.ResourceVersion = v }
+}
+
+// The cache may be outdated.
+func TestPrune_ReadsAgainBeforeADeletion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live *corev1.ConfigMap
+		want []string
+	}{
+		"unchanged": {newConfigMap("former", labelled), []string{
+			"delete ConfigMap default/former", `event default/test Normal Deleted: Deleted ConfigMap "former"`,
+		}},
+		"gone":              {newConfigMap("another"), nil},
+		"without the label": {newConfigMap("former"), nil},
+		"another object":    {newConfigMap("former", labelled, func(cm *corev1.ConfigMap) { cm.UID = "other" }), nil},
+		"adopted":           {newConfigMap("former", labelled, controlledBy("other")), nil},
+		"being deleted":     {newConfigMap("former", labelled, deleting), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := newResource(recorded(`{"kinds":["ConfigMap"]}`), settled)
+			w := newWorld(t, parent, newConfigMap("child", labelled), newConfigMap("former", labelled))
+			mgr := newManager(t, w, nil)
+			config := configFor(w, mgr)
+			config.APIReader = newWorld(t, parent, tc.live).Server
+			r := &resourceReconciler{Config: config, Reconciler: &prune{
+				Inventory: inventoryKey, Reconciler: newChild(func(*fixture.Resource, string) {}),
+			}}
+			wantErr(t, nil, r.SetupWithManager(t.Context(), mgr))
+			_, err := r.Reconcile(t.Context(), requestFor(parent))
+			wantErr(t, nil, err)
+			equal(t, "writes", tc.want, w.Writes())
+		})
+	}
 }
 
 func TestPrune_Validate(t *testing.T) {
