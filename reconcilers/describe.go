@@ -222,6 +222,13 @@ func (c *children[T, CT]) describe(n *graph.Node, finalizer string) {
 	nestManager(n, "ChildObjectManager", c.manager)
 }
 
+// DescribeTo implements [graph.Describer].
+func (r *RecreatingObjectManager[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	nestManager(n, "Manager", r.Manager)
+}
+
 // nestManager nests an object manager of the user that describes itself.
 func nestManager(n *graph.Node, field string, manager any) {
 	if describer, ok := manager.(graph.Describer); ok {

@@ -214,7 +214,7 @@ func TestPrune(t *testing.T) {
 			GivenObjects: beside(), Metadata: under(none), Now: now,
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
-		"a finalizer that nobody holds is removed": {
+		"a finalizer that no reconciler holds is removed": {
 			Resource:     gone,
 			GivenObjects: objects{newConfigMap("former", labelled, orphan)}, Metadata: under(none), Now: now,
 			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},

@@ -53,7 +53,7 @@ func (w writer) succeeded(reason string, obj client.Object) {
 }
 
 func (w writer) failed(err error, message, reason, verb string, obj client.Object) error {
-	if !isSilent(w.ctx, err) {
+	if !isSilent(w.ctx, err) && !handledOutside(w.ctx, err) {
 		w.log.Error(err, message, "resource", identify(obj))
 		w.original.recorder().Eventf(w.resource, corev1.EventTypeWarning, reason,
 			"Failed to "+verb+" %s %q: %v", typeName(obj), obj.GetName(), err)
@@ -74,4 +74,17 @@ func preconditions(obj client.Object) []client.DeleteOption {
 		return []client.DeleteOption{client.Preconditions{UID: &uid}}
 	}
 	return nil
+}
+
+type handlesKey struct{}
+
+// withHandler returns the context of an object manager whose caller handles some errors, so that they are neither logged
+// nor recorded.
+func withHandler(ctx context.Context, handles func(error) bool) context.Context {
+	return context.WithValue(ctx, handlesKey{}, handles)
+}
+
+func handledOutside(ctx context.Context, err error) bool {
+	handles, _ := ctx.Value(handlesKey{}).(func(error) bool)
+	return handles != nil && handles(err)
 }
