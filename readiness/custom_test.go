@@ -3,6 +3,8 @@
 package readiness_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +16,7 @@ import (
 	"trueup.dev/apis"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/readiness"
+	"trueup.dev/validation"
 )
 
 // conditions are condition types and their status, and perhaps a generation.
@@ -176,6 +179,33 @@ func TestRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.rule.Of(tc.obj).String()); diff != "" {
 				t.Errorf("unexpected readiness (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// invalidRule is a rule whose Validate method returns an error.
+type invalidRule struct{ readiness.Rule }
+
+var errInvalid = errors.New("invalid")
+
+func (invalidRule) Validate(context.Context) error { return errInvalid }
+
+func TestObserved_ValidatesItsRule(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rule readiness.Rule
+		want error
+	}{
+		"invalid":                   {invalidRule{readiness.Default}, errInvalid},
+		"without a Validate method": {readiness.Default, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule, ok := readiness.Observed(tc.rule).(validation.Validator)
+			if !ok {
+				t.Fatal("the rule does not implement Validator")
+			}
+			if err := rule.Validate(t.Context()); !errors.Is(err, tc.want) {
+				t.Errorf("want error %v, got %v", tc.want, err)
 			}
 		})
 	}

@@ -3,6 +3,7 @@
 package readiness
 
 import (
+	"context"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -68,6 +69,16 @@ func (o observing) Of(obj client.Object) Readiness {
 		}
 	}
 	return o.rule.Of(obj)
+}
+
+// Validate validates the rule, if it has a Validate method.
+func (o observing) Validate(ctx context.Context) error {
+	if rule, ok := o.rule.(interface {
+		Validate(ctx context.Context) error
+	}); ok {
+		return rule.Validate(ctx)
+	}
+	return nil
 }
 
 // terminating names the finalizers that keep an object.
