@@ -101,3 +101,26 @@ func TestReflectedErrors_DoNotChangeTheResultOfADirectCall(t *testing.T) {
 	wantErr(t, nil, err)
 	equal(t, "result", reconcilers.Result{}, result)
 }
+
+// A later step that waits longer does not postpone the retry.
+func TestReflectedErrors_AreRetriedBeforeALaterHalt(t *testing.T) {
+	ctx := calledby.Controller()
+	for name, tc := range map[string]struct {
+		halt  error
+		after time.Duration
+	}{
+		"halt":                 {reconcilers.ErrHaltSubReconcilers, time.Hour},
+		"retry after":          {reconcilers.ErrRetryAfter, time.Hour},
+		"retry after an event": {reconcilers.ErrRetryAfter, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, r := reflectionWorld(t, errForbidden)
+			r.Reconciler = sequence{r.Reconciler, returning(reconcilers.Result{RequeueAfter: tc.after}, tc.halt)}
+			for _, when := range []string{"status is written", "status is unchanged"} {
+				result, err := r.Reconcile(ctx, testRequest)
+				wantErr(t, nil, err)
+				equal(t, "RequeueAfter, "+when, 10*time.Second, result.RequeueAfter.Round(time.Second))
+			}
+		})
+	}
+}

@@ -144,7 +144,7 @@ func (r *request) settle(ctx context.Context, root root, result Result, err erro
 		return result, r.report(ctx, root.config, err)
 	case errors.Is(err, ErrRetryAfter) || r.haltedUntil(result, err):
 		r.requests.halts.reset(r.scope.request)
-		return result, nil
+		return r.retryReflected(r.retryStale(root.config, result)), nil
 	case r.byController:
 		return r.halted(ctx, root, result, err), nil
 	}
@@ -156,7 +156,7 @@ func (r *request) haltedUntil(result Result, err error) bool {
 	return r.byController && result.RequeueAfter > 0 && errors.Is(err, ErrHaltSubReconcilers)
 }
 
-// retryStale returns the result of a request that did not fail. If the request depends on an object that the caches do
+// retryStale returns the result of a request that did not fail or that halted. If the request depends on an object that the caches do
 // not have, it is requeued after the stale-reads timeout.
 func (r *request) retryStale(config Config, result Result) Result {
 	if !r.guarded || !r.journal.ComesAgain() || result.Requeue { //nolint:staticcheck // reconcilers still set it
