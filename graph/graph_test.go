@@ -76,7 +76,10 @@ Root (reconcilers.ResourceReconciler) · for Resource.fixture.trueup.dev · watc
          ├─ 7: reconcilers.Paused
          │  └─ reconcilers.Retry
          │     └─ Retried (reconcilers.SyncReconciler)
-         └─ 8: reconcilers.Periodic
+         ├─ 8: reconcilers.Steps · finalizer test.trueup.dev/steps
+         │  ├─ app: App (reconcilers.SyncReconciler)
+         │  └─ db: DB (reconcilers.SyncReconciler)
+         └─ 9: reconcilers.Periodic
             └─ reconcilers.RateLimit
                └─ reconcilers.Timeout
                   └─ Limited (reconcilers.SyncReconciler)

@@ -117,6 +117,12 @@ func everyKind(c reconcilers.Config) *reconcilers.ResourceReconciler[*resource] 
 					},
 					&quota{nested: step("Inner")},
 					&reconcilers.Paused[*resource]{Reconciler: &reconcilers.Retry[*resource]{Reconciler: step("Retried")}},
+					&reconcilers.Steps[*resource]{
+						Finalizer: "test.trueup.dev/steps",
+						Steps: []reconcilers.Step[*resource]{
+							{Name: "app", DependsOn: []string{"db"}, Reconciler: step("App")}, {Name: "db", Reconciler: step("DB")},
+						},
+					},
 					&reconcilers.Periodic[*resource]{
 						Interval: time.Hour,
 						Reconciler: &reconcilers.RateLimit[*resource]{

@@ -185,9 +185,9 @@ func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (
 		return Result{}, err
 	}
 	desiredChild := func() (CT, error) { return r.DesiredChild(ctx, parent) }
-	if r.children.needsLiveList(parent, known) {
+	if r.children.needsLiveList(ctx, parent, known) {
 		desiredChild = sync.OnceValues(desiredChild)
-		if wantsNone(parent, desiredChild) {
+		if wantsNone(ctx, parent, desiredChild) {
 			if known, err = r.children.addUncached(ctx, parent, known); err != nil {
 				return Result{}, err
 			}
@@ -200,8 +200,8 @@ func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (
 	return Result{}, r.ReflectChildStatusOnParentWithError(ctx, parent, outcome.child, outcome.err)
 }
 
-func wantsNone[T, CT client.Object](parent T, desiredChild func() (CT, error)) bool {
-	if parent.GetDeletionTimestamp() != nil {
+func wantsNone[T, CT client.Object](ctx context.Context, parent T, desiredChild func() (CT, error)) bool {
+	if MustRemove(ctx, parent) {
 		return true
 	}
 	desired, err := desiredChild()

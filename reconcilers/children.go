@@ -148,9 +148,9 @@ type outcome[CT client.Object] struct {
 	skip bool
 }
 
-// manage brings one child to the state that desiredChild returns. known are the objects that match this child. The
+// manageChild brings one child to the state that desiredChild returns. known are the objects that match this child. The
 // caller must not reflect a returned error on the status of the parent.
-func (c *children[T, CT]) manage(
+func (c *children[T, CT]) manageChild(
 	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
 ) (outcome[CT], error) {
 	nothing := outcome[CT]{skip: true}
@@ -159,9 +159,9 @@ func (c *children[T, CT]) manage(
 	present, terminating := partition(known, func(child CT) bool { return child.GetDeletionTimestamp() == nil })
 
 	// Compute the desired child first: until it is known, nothing is deleted.
-	deleting := parent.GetDeletionTimestamp() != nil
+	deleting, removing := parent.GetDeletionTimestamp() != nil, MustRemove(ctx, parent)
 	var desired CT
-	if !deleting {
+	if !removing {
 		var err error
 		desired, err = desiredChild()
 		if errors.Is(err, OnlyReconcileChildStatus) {
@@ -174,7 +174,7 @@ func (c *children[T, CT]) manage(
 		}
 	}
 
-	chosen := c.choose(present, desired, deleting)
+	chosen := c.choose(present, desired, removing)
 	if err := c.deleteExtra(ctx, parent, chosen.extra); err != nil {
 		return nothing, err
 	}

@@ -94,6 +94,7 @@ func (c *children[T, CT]) addUncached(ctx context.Context, parent T, known []CT)
 	for _, child := range live {
 		if !slices.ContainsFunc(known, func(other CT) bool { return sameObject(child, other) }) {
 			journalFrom(ctx).NoteUnseen()
+			stepRunFrom(ctx).noteUnseen()
 			known = append(known, child)
 		}
 	}
@@ -147,8 +148,11 @@ func servedFields(selector fields.Selector) fields.Selector {
 }
 
 // needsLiveList reports whether a stale list of children could clear a finalizer. A child that the cache does not have
-// yet would then never be deleted.
-func (c *children[T, CT]) needsLiveList(parent T, known []CT) bool {
+// yet would then never be deleted, or after the children of a step that it depends on.
+func (c *children[T, CT]) needsLiveList(ctx context.Context, parent T, known []CT) bool {
+	if len(known) == 0 && stepRunFrom(ctx).confirms() {
+		return true
+	}
 	if c.skipOwnerReference && parent.GetDeletionTimestamp() != nil {
 		return true
 	}

@@ -212,7 +212,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	r.init()
 	return step.Run(ctx, r.node, resource, func(ctx context.Context, parent T) (Result, error) {
 		known, err := r.children.list(ctx, parent)
-		if err == nil && r.children.needsLiveList(parent, known) {
+		if err == nil && r.children.needsLiveList(ctx, parent, known) {
 			known, err = r.children.addUncached(ctx, parent, known)
 		}
 		if err != nil {
@@ -228,7 +228,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 	if err != nil {
 		return err
 	}
-	deleting := parent.GetDeletionTimestamp() != nil
+	deleting := MustRemove(ctx, parent)
 	knownByID := map[string][]CT{}
 	for _, child := range known {
 		id := r.IdentifyChild(child)
@@ -261,6 +261,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	for _, id := range ids {
 		_, err := step.Run(ctx, step.Node{Name: id, Item: true}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
+				stepRunFrom(ctx).noteReadiness(known[id][0])
 				result.Children = append(result.Children, ChildSetPartialResult[CT]{
 					Id: id, Child: r.children.private(known[id][0]),
 				})
@@ -281,7 +282,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 
 // desiredByID returns the desired children by id. The second value reports whether only the status is reconciled.
 func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent T) (map[string]CT, bool, error) {
-	if parent.GetDeletionTimestamp() != nil {
+	if MustRemove(ctx, parent) {
 		// An error must not keep the children, and with them the parent, from being deleted.
 		return nil, false, nil
 	}

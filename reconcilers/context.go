@@ -39,6 +39,8 @@ type scope struct {
 	stored *onStored
 	// inventory has the children of the enclosing [Prune]. It is nil without one.
 	inventory *inventory
+	// stepRun is the run of the innermost step of [Steps]. It is nil outside of Steps.
+	stepRun *stepRun
 }
 
 type scopeKey struct{}

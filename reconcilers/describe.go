@@ -73,6 +73,16 @@ func nestEach[T client.Object](n *graph.Node, list []SubReconciler[T]) {
 }
 
 // DescribeTo implements [graph.Describer].
+func (r *Steps[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	n.Finalizer(r.Finalizer)
+	for _, s := range r.Steps {
+		n.NestStep(s.Name, s.Reconciler)
+	}
+}
+
+// DescribeTo implements [graph.Describer].
 func (r *IfThen[T]) DescribeTo(n *graph.Node) {
 	r.init()
 	n.Step(r.Name)

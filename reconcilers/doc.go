@@ -9,6 +9,7 @@
 //   - [SyncReconciler] calls a function;
 //   - [ChildReconciler] manages one child object, [ChildSetReconciler] manages a set of child objects;
 //   - [Sequence] runs sub reconcilers in order and stops at the first error, [Always] runs all of them;
+//   - [Steps] runs sub reconcilers when the children of others are ready, and removes them in the reverse order;
 //   - [IfThen], [While], [ForEach] and [TryCatch] provide control flow;
 //   - [WithFinalizer] adds a finalizer to the resource so that nested reconcilers can clean up;
 //   - [WithConfig] runs nested reconcilers with another [Config], for example for another cluster;

@@ -25,7 +25,7 @@ var (
 
 // WithFinalizer adds a finalizer to the resource before the nested reconciler runs, so that the nested reconciler can
 // create and clean up state that is not garbage-collected. The finalizer is removed when the nested reconciler returns
-// no error for a resource that is being deleted.
+// no error for a resource that is being deleted, or in a step of [Steps] that is removed.
 //
 // Every WithFinalizer needs a unique finalizer that never changes. With a shared or renamed finalizer, external state
 // is leaked or the resource is never deleted.
@@ -91,7 +91,8 @@ func (r *WithFinalizer[T]) Reconcile(ctx context.Context, resource T) (Result, e
 }
 
 func (r *WithFinalizer[T]) reconcile(ctx context.Context, resource T) (Result, error) {
-	if resource.GetDeletionTimestamp() == nil {
+	removing := MustRemove(ctx, resource)
+	if !removing {
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
@@ -100,7 +101,7 @@ func (r *WithFinalizer[T]) reconcile(ctx context.Context, resource T) (Result, e
 	if err != nil {
 		return result, err
 	}
-	if resource.GetDeletionTimestamp() != nil && r.ReadyToClearFinalizer(ctx, resource) {
+	if removing && r.ReadyToClearFinalizer(ctx, resource) {
 		if err := ClearFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}

@@ -316,6 +316,14 @@ func TestNesting_SetsUpEveryReconciler(t *testing.T) {
 			func(s *setups) subReconciler { return &suppress{Reconciler: s.part("a")} }, []string{"a"},
 		},
 		"Retry": {func(s *setups) subReconciler { return &retry{Reconciler: s.part("a")} }, []string{"a"}},
+		"Steps": {
+			func(s *setups) subReconciler {
+				return &steps{Steps: []stepOf{
+					{Name: "1", DependsOn: []string{"2"}, Reconciler: s.part("a")}, {Name: "2", Reconciler: s.part("b")},
+				}}
+			},
+			[]string{"a", "b"},
+		},
 		"Timeout": {
 			func(s *setups) subReconciler { return &timeout{After: time.Second, Reconciler: s.part("a")} }, []string{"a"},
 		},

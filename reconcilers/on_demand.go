@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,16 +20,16 @@ import (
 const AnnotationReconcileAt = "trueup.dev/reconcile-at"
 
 // occasion is what entitles a step to run at once, without regard to what was deferred: a new generation, the start of
-// the deletion, or a request by annotation.
+// the deletion or of the removal of a step of [Steps], or a request by annotation.
 type occasion struct {
 	generation  int64
 	deleting    bool
 	requestedAt string
 }
 
-func occasionOf(resource client.Object) occasion {
+func occasionOf(ctx context.Context, resource client.Object) occasion {
 	return occasion{
-		generation: resource.GetGeneration(), deleting: resource.GetDeletionTimestamp() != nil,
+		generation: resource.GetGeneration(), deleting: MustRemove(ctx, resource),
 		requestedAt: resource.GetAnnotations()[AnnotationReconcileAt],
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -61,8 +60,7 @@ type Paused[Type client.Object] struct {
 	lazyInit sync.Once
 	// logged has the last reason that was logged.
 	logged perObject[string]
-	// types holds a *statusType for each Go type of resources.
-	types sync.Map
+	status statusTypes
 }
 
 // pausedResource is the error of a paused resource. It is retried when the resource changes.
@@ -93,7 +91,7 @@ func (r *Paused[T]) Validate(ctx context.Context) error {
 		problems.add("Paused %q must implement Reconciler", r.Name)
 	}
 	if resource := newEmpty[T](); r.Condition != "" && !nilcheck.IsNilPointer(resource) {
-		if status := r.statusOf(resource); status.conditions == nil {
+		if !r.status.hasConditions(resource) {
 			problems.add(
 				"Paused %q may not define Condition: %s has no field Conditions of type []metav1.Condition in its status",
 				r.Name, typeName(resource),
@@ -145,39 +143,19 @@ func (r *Paused[T]) reason(ctx context.Context, resource T) (string, error) {
 	return "", nil
 }
 
-func (r *Paused[T]) statusOf(resource T) *statusType {
-	t := reflect.TypeOf(resource)
-	if known, ok := r.types.Load(t); ok {
-		return known.(*statusType)
-	}
-	known, _ := r.types.LoadOrStore(t, newStatusType(resource))
-	return known.(*statusType)
-}
-
 // setCondition sets the condition if there is a reason, and otherwise removes it.
 func (r *Paused[T]) setCondition(resource T, reason string) {
 	if r.Condition == "" {
 		return
 	}
-	status := r.statusOf(resource)
-	value := status.value(resource)
-	if status.conditions == nil || !value.IsValid() {
-		return
-	}
-	field, err := value.FieldByIndexErr(status.conditions)
-	if err != nil {
-		return
-	}
-	conditions := field.Interface().([]metav1.Condition)
-	if reason == "" {
-		if meta.FindStatusCondition(conditions, r.Condition) == nil {
-			return
+	r.status.of(resource).changeConditions(resource, func(conditions *[]metav1.Condition) {
+		switch {
+		case reason != "":
+			meta.SetStatusCondition(conditions, metav1.Condition{
+				Type: r.Condition, Status: metav1.ConditionTrue, Reason: "Paused", Message: reason,
+			})
+		case meta.FindStatusCondition(*conditions, r.Condition) != nil:
+			meta.RemoveStatusCondition(conditions, r.Condition)
 		}
-		meta.RemoveStatusCondition(&conditions, r.Condition)
-	} else {
-		meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: r.Condition, Status: metav1.ConditionTrue, Reason: "Paused", Message: reason,
-		})
-	}
-	field.Set(reflect.ValueOf(conditions))
+	})
 }

@@ -99,7 +99,7 @@ func (r *Periodic[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 }
 
 func (r *Periodic[T]) reconcile(ctx context.Context, resource T) (Result, error) {
-	now, current := rtime.RetrieveNow(ctx), occasionOf(resource)
+	now, current := rtime.RetrieveNow(ctx), occasionOf(ctx, resource)
 	if current.deleting {
 		r.runs.forget(resource)
 		return r.Reconciler.Reconcile(ctx, resource)
@@ -139,7 +139,7 @@ func (r *Periodic[T]) recorded(ctx context.Context, resource T) (periodicRun, bo
 	if last.IsZero() {
 		return periodicRun{}, false
 	}
-	current := occasionOf(resource)
+	current := occasionOf(ctx, resource)
 	if requested, err := time.Parse(time.RFC3339, current.requestedAt); err == nil && requested.After(last) {
 		return periodicRun{}, false
 	}

@@ -36,8 +36,8 @@ var (
 // An object is deleted only if all of this holds:
 //
 //   - the whole reconcile below succeeded: no step returned an error, not even one that a [TryCatch] or an [Advice]
-//     handled, no error of a child was reflected, and no step was left out by [Retry], [RateLimit], [Periodic] or
-//     [OnlyReconcileChildStatus]
+//     handled, no error of a child was reflected, and no step was left out by [Steps], [Retry], [RateLimit], [Periodic]
+//     or [OnlyReconcileChildStatus]
 //   - no reconciler below declared an object of its kind, namespace and name
 //   - the API server still has the object, with the label, and no other controller owns it
 //

@@ -132,7 +132,7 @@ func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error
 		return r.Reconciler.Reconcile(ctx, resource)
 	}
 	result := Result{RequeueAfter: wait}
-	if r.Continue && resource.GetDeletionTimestamp() == nil {
+	if r.Continue && !MustRemove(ctx, resource) {
 		inventoryFrom(ctx).keep()
 		return result, nil
 	}

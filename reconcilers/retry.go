@@ -146,7 +146,7 @@ func (r *Retry[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	now := rtime.RetrieveNow(ctx)
 	state, failed := r.failures.get(resource)
-	if current := occasionOf(resource); state.occasion != current {
+	if current := occasionOf(ctx, resource); state.occasion != current {
 		state, failed = failureState{occasion: current}, false
 	}
 	if failed && (r.exhausted(state) || now.Before(state.due)) {
@@ -209,7 +209,7 @@ func (r *Retry[T]) deferred(
 		text := fmt.Sprintf("retried after %s: %v", result.RequeueAfter.Round(time.Millisecond), state.err)
 		err = &deferredStep{text: text, cause: state.err}
 	}
-	if r.Continue && resource.GetDeletionTimestamp() == nil {
+	if r.Continue && !MustRemove(ctx, resource) {
 		inventoryFrom(ctx).keep()
 		return result, nil
 	}

@@ -23,7 +23,8 @@ var (
 // SyncReconciler runs the user's functions, for example to look up reference data, to call APIs outside of Kubernetes,
 // or for any task that no other reconciler covers.
 //
-// If the resource is being deleted, Finalize is called instead of Sync. State that must be cleaned up needs a
+// If the resource is being deleted, or the reconciler is part of a step of [Steps] that is removed, Finalize is called
+// instead of Sync. State that must be cleaned up needs a
 // finalizer: wrap the SyncReconciler in [WithFinalizer].
 //
 // RBAC: the permissions that the functions need. To derive them, set Describe.
@@ -93,7 +94,7 @@ func (r *SyncReconciler[T]) Reconcile(ctx context.Context, resource T) (Result, 
 }
 
 func (r *SyncReconciler[T]) reconcile(ctx context.Context, resource T) (Result, error) {
-	deleting := resource.GetDeletionTimestamp() != nil
+	deleting := MustRemove(ctx, resource)
 	result := Result{}
 	if !deleting || r.SyncDuringFinalization {
 		synced, err := call(ctx, resource, r.Sync, r.SyncWithResult)

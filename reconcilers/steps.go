@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/apis"
+	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/step"
+	"trueup.dev/readiness"
+	"trueup.dev/validation"
+)
+
+var (
+	_ SubReconciler[client.Object] = (*Steps[client.Object])(nil)
+	_ validation.Validator         = (*Steps[client.Object])(nil)
+)
+
+// Steps runs sub reconcilers in the order of their dependencies. A step runs when all steps that it depends on are
+// ready: their sub reconcilers returned no error, and each child that a [ChildReconciler] or a [ChildSetReconciler] in
+// them manages is ready, see package readiness. A step that does not run leaves its children unchanged. An update of
+// the resource therefore passes through the steps in order.
+//
+// Steps waits without polling: an event of a child triggers the next reconcile. A condition says what is waited for and
+// since when. The message changes only if the state of a child changes, so waiting writes nothing. "Since" is the time
+// of the last change of what is waited for, so progress restarts ProgressDeadline.
+//
+// While steps wait, Steps returns no error, so the reconcilers that follow in a [Sequence] run. What requires that a
+// step is ready must be a step as well. An error of a step is returned after the steps that do not depend on it have
+// run.
+//
+// # Removal
+//
+// A step that is not wanted, see [Step.Wanted], is removed: its children are deleted, and the Finalize functions below
+// it are called in each reconcile. This happens after each step that depends on it has no children left or, if that
+// step is wanted, is ready again without it. A step that depends on an unwanted step depends on the dependencies of
+// that step instead.
+//
+// If the resource is being deleted, all steps are removed in the reverse order. A child is gone when a list of the API
+// server does not contain it. This requires a finalizer on the resource until no step has a child left: set Finalizer,
+// or wrap Steps in [WithFinalizer]. With foreground deletion of the resource, the garbage collector does not wait for
+// this order.
+type Steps[Type client.Object] struct {
+	// Name identifies this reconciler in logs. Defaults to `Steps`.
+	Name string
+
+	// Steps are the steps. They run in the order of their dependencies, and otherwise in this order. Required.
+	Steps []Step[Type]
+
+	// Finalizer is added to the resource before any step runs and removed when no step has a child left. It must be unique
+	// and stable, see [WithFinalizer]. Optional.
+	Finalizer string
+
+	// Condition is the type of the condition that is True if all steps are ready. If a step has failed or exceeded its
+	// deadline, it is False, and otherwise Unknown. Defaults to `Ready`. If Conditions is not set, the status needs a
+	// field Conditions of type []metav1.Condition. The default then applies only to a status with this field.
+	Condition string
+
+	// Conditions returns the manager of the conditions of the resource. It is required if the status has a condition that
+	// is derived from others: Condition must then be the type of a dependent. Optional.
+	Conditions func(ctx context.Context, resource Type) apis.ConditionManager
+
+	lazyInit sync.Once
+	// order has the indexes of Steps in the order of their dependencies. dependsOn and neededBy have the indexes of the
+	// steps that a step depends on, and of those that depend on it.
+	order               []int
+	dependsOn, neededBy [][]int
+	status              statusTypes
+	// confirmed has the names of the removed steps of a resource whose children are confirmed to be gone.
+	confirmed perObject[[]string]
+}
+
+// Step is a part of [Steps].
+type Step[Type client.Object] struct {
+	// Name identifies the step in DependsOn, in logs and in conditions. It must be unique within Steps. Required.
+	Name string
+
+	// DependsOn has the names of the steps that must be ready before this step runs. Optional.
+	DependsOn []string
+
+	// Reconciler runs when the steps that the step depends on are ready. Required.
+	Reconciler SubReconciler[Type]
+
+	// Wanted reports whether the step is part of the desired state. An unwanted step is removed. Defaults to a function
+	// that returns true.
+	Wanted func(ctx context.Context, resource Type) bool
+
+	// Ready decides whether a child of the step is ready. Defaults to [readiness.Default].
+	Ready readiness.Rule
+
+	// ProgressDeadline is the time without a change of what is waited for after which the condition becomes False and a
+	// Warning event StepDeadlineExceeded is recorded. The step continues to wait. The condition has the time, so Condition
+	// of Steps is required. It does not apply while the resource is being deleted. Defaults to 0, which means no deadline.
+	ProgressDeadline time.Duration
+
+	// Condition is the type of a condition of this step alone. It is True if the step is ready, or unwanted and gone.
+	// Defaults to "", which means no condition.
+	Condition string
+}
+
+// Reasons of the conditions of [Steps].
+const (
+	// ReasonStepsReady means that all steps are ready.
+	ReasonStepsReady = "Ready"
+	// ReasonWaitingForStep means that a step is not ready yet.
+	ReasonWaitingForStep = "WaitingForStep"
+	// ReasonRemovingStep means that children of a step are being deleted.
+	ReasonRemovingStep = "RemovingStep"
+	// ReasonStepFailed means that a child of a step has failed.
+	ReasonStepFailed = "StepFailed"
+	// ReasonStepDeadlineExceeded means that a step made no progress for longer than its ProgressDeadline.
+	ReasonStepDeadlineExceeded = "StepDeadlineExceeded"
+	// ReasonStepUnwanted means that a step is not wanted and has no children.
+	ReasonStepUnwanted = "StepUnwanted"
+)
+
+func (r *Steps[T]) init() {
+	r.lazyInit.Do(func() {
+		if r.Name == "" {
+			r.Name = "Steps"
+		}
+		if resource := newEmpty[T](); r.Condition == "" && (r.Conditions != nil || r.status.hasConditions(resource)) {
+			r.Condition = apis.ConditionReady
+		}
+		r.dependsOn, r.neededBy = make([][]int, len(r.Steps)), make([][]int, len(r.Steps))
+		for i, s := range r.Steps {
+			for _, name := range s.DependsOn {
+				if d := r.indexOf(name); d >= 0 {
+					r.dependsOn[i] = append(r.dependsOn[i], d)
+					r.neededBy[d] = append(r.neededBy[d], i)
+				}
+			}
+		}
+		r.order = r.sorted()
+	})
+}
+
+func (r *Steps[T]) indexOf(name string) int {
+	return slices.IndexFunc(r.Steps, func(s Step[T]) bool { return s.Name == name })
+}
+
+// sorted returns the indexes of the steps in the order of their dependencies, without those that are part of a cycle or
+// depend on one.
+func (r *Steps[T]) sorted() []int {
+	order, placed := []int{}, make([]bool, len(r.Steps))
+	for {
+		next := -1
+		for i := range r.Steps {
+			if !placed[i] && !slices.ContainsFunc(r.dependsOn[i], func(d int) bool { return !placed[d] }) {
+				next = i
+				break
+			}
+		}
+		if next < 0 {
+			return order
+		}
+		placed[next] = true
+		order = append(order, next)
+	}
+}
+
+// cycle returns the names of steps that depend on each other, in order, or nil.
+func (r *Steps[T]) cycle() []string {
+	sorted := func(i int) bool { return slices.Contains(r.order, i) }
+	for i := range r.Steps {
+		if sorted(i) {
+			continue
+		}
+		// Each step that is not sorted depends on another one that is not sorted. This ends in a cycle.
+		way := []int{}
+		for at := i; ; {
+			if first := slices.Index(way, at); first >= 0 {
+				names := []string{}
+				for _, step := range append(way[first:], at) {
+					names = append(names, r.Steps[step].Name)
+				}
+				return names
+			}
+			way = append(way, at)
+			at = r.dependsOn[at][slices.IndexFunc(r.dependsOn[at], func(d int) bool { return !sorted(d) })]
+		}
+	}
+	return nil
+}
+
+// SetupWithManager validates the reconciler and sets up the steps, in the order of Steps.
+func (r *Steps[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
+	r.init()
+	parts := []setupFunc{}
+	for _, s := range r.Steps {
+		parts = append(parts, func(ctx context.Context, mgr Manager, bldr *Builder) error {
+			ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(s.Name))
+			return setUpNested(ctx, mgr, bldr, s.Reconciler)
+		})
+	}
+	return setUp(ctx, mgr, bldr, r.Name, r.Validate, parts...)
+}
+
+// Validate checks the names, the dependencies and the other fields. If ctx requests recursion, it also validates the
+// reconcilers and the rules of the steps.
+func (r *Steps[T]) Validate(ctx context.Context) error {
+	r.init()
+	problems := problems{}
+	if len(r.Steps) == 0 {
+		problems.add("Steps %q must define Steps", r.Name)
+	}
+	for i, s := range r.Steps {
+		r.validateStep(ctx, &problems, i, s)
+	}
+	if cycle := r.cycle(); cycle != nil {
+		problems.add("Steps %q must not define DependsOn in a cycle: %s", r.Name, strings.Join(cycle, " → "))
+	}
+	r.validateConditions(&problems)
+	declareFinalizer(ctx, &problems, r, fmt.Sprintf("Steps %q", r.Name), r.Finalizer)
+	return problems.err()
+}
+
+func (r *Steps[T]) validateStep(ctx context.Context, problems *problems, i int, s Step[T]) {
+	at := fmt.Sprintf("Steps[%d]", i)
+	switch {
+	case s.Name == "":
+		problems.add("Steps %q must define the Name of %s", r.Name, at)
+	case r.indexOf(s.Name) < i:
+		problems.add("Steps %q must define unique names: several steps have the name %q", r.Name, s.Name)
+	}
+	if s.Name != "" {
+		at = fmt.Sprintf("step %q", s.Name)
+	}
+	for n, name := range s.DependsOn {
+		switch {
+		case r.indexOf(name) < 0:
+			problems.add("Steps %q must define all steps: %s depends on %q, which is not defined", r.Name, at, name)
+		case slices.Contains(s.DependsOn[:n], name):
+			problems.add("Steps %q must define each dependency once: %s depends on %q several times", r.Name, at, name)
+		}
+	}
+	if s.ProgressDeadline > 0 && r.Condition == "" {
+		problems.add("Steps %q must define Condition and Conditions to use the ProgressDeadline of %s: "+
+			"the condition has the time of the last progress", r.Name, at)
+	}
+	if nilcheck.IsNilPointer(s.Reconciler) {
+		problems.add("Steps %q must implement the Reconciler of %s", r.Name, at)
+	}
+	if s.ProgressDeadline < 0 {
+		problems.add("Steps %q must not define a negative ProgressDeadline of %s, got %s", r.Name, at, s.ProgressDeadline)
+	}
+	problems.nested(ctx, s.Reconciler, "Steps %q must have a valid Reconciler of %s", r.Name, at)
+	problems.nested(ctx, s.Ready, "Steps %q must have a valid Ready of %s", r.Name, at)
+}
+
+// validateConditions adds a problem if the resource cannot have the conditions or if two of them have the same type.
+func (r *Steps[T]) validateConditions(problems *problems) {
+	types := []string{}
+	add := func(conditionType string) {
+		if conditionType != "" && slices.Contains(types, conditionType) {
+			problems.add("Steps %q must define unique conditions, got %q several times", r.Name, conditionType)
+		}
+		if conditionType != "" {
+			types = append(types, conditionType)
+		}
+	}
+	add(r.Condition)
+	for _, s := range r.Steps {
+		add(s.Condition)
+	}
+	if resource := newEmpty[T](); len(types) > 0 && r.Conditions == nil && !nilcheck.IsNilPointer(resource) &&
+		!r.status.hasConditions(resource) {
+		problems.add(
+			"Steps %q may not define Condition without Conditions: "+
+				"%s has no field Conditions of type []metav1.Condition in its status", r.Name, typeName(resource),
+		)
+	}
+}
+
+// Reconcile runs the steps whose dependencies are ready, removes those that are not wanted, and sets the conditions.
+func (r *Steps[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
+	r.init()
+	return step.Run(ctx, step.Node{Name: r.Name}, resource, r.reconcile)
+}

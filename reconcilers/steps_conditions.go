@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/nilcheck"
+)
+
+// Parts of the text of a step that waits, for example "step db: Deployment default/db: 1 of 3 replicas are available,
+// since 2026-11-24T04:30:00Z, longer than 10m0s".
+const (
+	sinceText  = ", since "
+	longerText = ", longer than "
+)
+
+func stepText(name, waits string) string { return "step " + name + ": " + waits }
+
+// sinceIn returns since when a text is in the message of a condition, and whether its deadline was exceeded. The
+// message is the only memory of the time, so it survives a restart.
+func sinceIn(message, text string) (since time.Time, exceeded, ok bool) {
+	prefix := text + sinceText
+	at := strings.Index(message, prefix)
+	if at < 0 || at > 0 && !strings.HasSuffix(message[:at], "; ") {
+		return time.Time{}, false, false
+	}
+	rest := message[at+len(prefix):]
+	stamp := rest[:min(len(rest), len("2006-01-02T15:04:05Z"))]
+	since, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return time.Time{}, false, false
+	}
+	return since, strings.HasPrefix(rest[len(stamp):], longerText), true
+}
+
+// setConditions sets the conditions to the state of the steps, and announces deadlines that were exceeded.
+func (r *stepsRequest[T]) setConditions(ctx context.Context) {
+	if r.removesAll && stepRunFrom(ctx) != nil {
+		return // the step that contains these Steps sets its conditions
+	}
+	before := r.conditionMessage(ctx)
+	texts, condition := []string{}, metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonStepsReady}
+	for i, s := range r.Steps.Steps {
+		state := &r.states[i]
+		if state.waits == "" {
+			continue
+		}
+		text := stepText(s.Name, state.waits)
+		known := false
+		if state.since, state.exceededBefore, known = sinceIn(before, text); !known {
+			state.since = r.now.UTC().Truncate(time.Second)
+		}
+		text += sinceText + state.since.Format(time.RFC3339)
+		if state.exceeded = r.hasDeadline(i) && !r.now.Before(state.since.Add(s.ProgressDeadline)); state.exceeded {
+			text += longerText + s.ProgressDeadline.String()
+			r.announce(ctx, *state, text)
+		}
+		texts = append(texts, text)
+		condition = worse(condition, conditionOfStep(*state))
+	}
+	condition.Message = strings.Join(texts, "; ")
+	r.setCondition(ctx, r.Condition, condition)
+	for i, s := range r.Steps.Steps {
+		own := conditionOfStep(r.states[i])
+		own.Message = r.states[i].waits
+		if other := r.states[i].waitsFor; other != "" {
+			own.Message = "waits for step " + other
+		}
+		r.setCondition(ctx, s.Condition, own)
+	}
+}
+
+// conditionOfStep returns the status and the reason of the condition of a step.
+func conditionOfStep(state stepState) metav1.Condition {
+	c := metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonWaitingForStep}
+	switch {
+	case state.done && state.removes:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonStepUnwanted
+	case state.done:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonStepsReady
+	case state.exceeded:
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonStepDeadlineExceeded
+	case state.failed:
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonStepFailed
+	case state.removes:
+		c.Reason = ReasonRemovingStep
+	}
+	return c
+}
+
+// worse returns the condition with the worse status, or the first.
+func worse(a, b metav1.Condition) metav1.Condition {
+	rank := map[metav1.ConditionStatus]int{metav1.ConditionFalse: 2, metav1.ConditionUnknown: 1}
+	if rank[b.Status] > rank[a.Status] {
+		return b
+	}
+	return a
+}
+
+// announce records an event about a deadline, once, when the status that says so is stored.
+func (r *stepsRequest[T]) announce(ctx context.Context, state stepState, text string) {
+	config, err := RetrieveConfig(ctx)
+	if state.exceededBefore || err != nil {
+		return
+	}
+	resource := r.resource
+	whenStored(ctx, func() {
+		config.recorder().Eventf(resource, corev1.EventTypeWarning, ReasonStepDeadlineExceeded, "%s", text)
+	})
+}
+
+// conditionMessage returns the message of the condition of all steps.
+func (r *stepsRequest[T]) conditionMessage(ctx context.Context) string {
+	var found *metav1.Condition
+	switch {
+	case r.Condition == "":
+	case r.Conditions != nil:
+		found = r.Conditions(ctx, r.resource).GetCondition(r.Condition)
+	default:
+		found = conditionOf(r.status.of(r.resource).conditionsOf(r.resource), r.Condition)
+	}
+	if found == nil {
+		return ""
+	}
+	return found.Message
+}
+
+func (r *stepsRequest[T]) setCondition(ctx context.Context, conditionType string, c metav1.Condition) {
+	switch {
+	case conditionType == "":
+	case r.Conditions == nil:
+		c.Type, c.LastTransitionTime = conditionType, metav1.NewTime(r.now).Rfc3339Copy()
+		r.status.of(r.resource).changeConditions(r.resource, func(conditions *[]metav1.Condition) {
+			meta.SetStatusCondition(conditions, c)
+		})
+	case c.Status == metav1.ConditionTrue:
+		r.Conditions(ctx, r.resource).MarkTrue(conditionType, c.Reason, "%s", c.Message)
+	case c.Status == metav1.ConditionFalse:
+		r.Conditions(ctx, r.resource).MarkFalse(conditionType, c.Reason, "%s", c.Message)
+	default:
+		r.Conditions(ctx, r.resource).MarkUnknown(conditionType, c.Reason, "%s", c.Message)
+	}
+}
+
+// statusTypes holds a statusType for each Go type of resources. The zero value is ready to use. It is safe for
+// concurrent use.
+type statusTypes struct{ types sync.Map }
+
+func (s *statusTypes) of(resource client.Object) *statusType {
+	t := reflect.TypeOf(resource)
+	if known, ok := s.types.Load(t); ok {
+		return known.(*statusType)
+	}
+	known, _ := s.types.LoadOrStore(t, newStatusType(resource))
+	return known.(*statusType)
+}
+
+// hasConditions reports whether the status has a field Conditions.
+func (s *statusTypes) hasConditions(resource client.Object) bool {
+	return !nilcheck.IsNilPointer(resource) && s.of(resource).conditions != nil
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/readiness"
+	"trueup.dev/reconcilers"
+)
+
+type (
+	steps  = reconcilers.Steps[*fixture.Resource]
+	stepOf = reconcilers.Step[*fixture.Resource]
+)
+
+// rollout is a rule for ConfigMaps, whose key "ready" is the value that has been rolled out.
+var rollout = readiness.Func(func(obj client.Object) readiness.Readiness {
+	cm := obj.(*corev1.ConfigMap)
+	switch cm.Data["ready"] {
+	case cm.Data["value"]:
+		return readiness.Readiness{State: readiness.Ready, Reason: "Ready"}
+	case "failed":
+		return readiness.Readiness{State: readiness.Failed, Reason: "Failed", Message: "has failed"}
+	}
+	return readiness.Readiness{State: readiness.Progressing, Reason: "Old", Message: "has an old value"}
+})
+
+// newStep returns a step with a ConfigMap of its name, which has the value of the resource. It is unwanted if the
+// resource has the name of the step in the field "without".
+func newStep(name string, dependsOn ...string) stepOf {
+	return stepOf{
+		Name: name, DependsOn: dependsOn, Ready: rollout,
+		Wanted: func(_ context.Context, resource *fixture.Resource) bool {
+			return !strings.Contains(resource.Spec.Fields["without"], name)
+		},
+		Reconciler: &childReconciler{
+			DesiredChild: func(_ context.Context, resource *fixture.Resource) (*corev1.ConfigMap, error) {
+				return &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: resource.Namespace, Name: name},
+					Data:       map[string]string{"value": resource.Spec.Fields["value"]},
+				}, nil
+			},
+			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+				current.Data = reconcilers.MergeMaps(current.Data, desired.Data)
+			},
+			OurChild: func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name == name },
+			ReflectChildStatusOnParent: func(
+				_ context.Context, parent *fixture.Resource, child *corev1.ConfigMap, _ error,
+			) {
+				delete(parent.Status.Fields, name)
+				if child != nil {
+					parent.Status.Fields = reconcilers.MergeMaps(parent.Status.Fields, map[string]string{name: "exists"})
+				}
+			},
+		},
+	}
+}
+
+// stage is a world with a resource and a controller of it.
+type stage struct {
+	*world
+	ctx  context.Context
+	root *resourceReconciler
+	// after is the RequeueAfter of the last reconcile.
+	after time.Duration
+}
+
+func newStage(t *testing.T, r subReconciler) *stage {
+	w := newWorld(t, newResource(settled, specField("value", "1")))
+	return &stage{
+		world: w, ctx: calledby.Controller(), root: &resourceReconciler{Config: w.Config, Reconciler: r},
+	}
+}
+
+func specField(name, value string) func(*fixture.Resource) {
+	return func(r *fixture.Resource) {
+		r.Spec.Fields = reconcilers.MergeMaps(r.Spec.Fields, map[string]string{name: value, fixture.DefaulterField: "ran"})
+		r.Generation++
+	}
+}
+
+// reconcile reconciles the resource and compares the writes.
+func (s *stage) reconcile(what string, want ...string) {
+	s.t.Helper()
+	s.Trace()
+	result, err := s.root.Reconcile(s.ctx, testRequest)
+	wantErr(s.t, nil, err)
+	s.after = result.RequeueAfter
+	writes := []string{}
+	for _, line := range s.Writes() {
+		if !strings.HasPrefix(line, "event") && !strings.HasPrefix(line, "track") {
+			writes = append(writes, strings.TrimPrefix(strings.ReplaceAll(line, "default/", ""), "default/"))
+		}
+	}
+	equal(s.t, "writes, "+what, want, writes)
+}
+
+func (s *stage) changeResource(changes ...func(*fixture.Resource)) {
+	s.t.Helper()
+	r := stored(s.world, newResource())
+	for _, change := range changes {
+		change(r)
+	}
+	wantErr(s.t, nil, s.Server.Update(context.Background(), r))
+}
+
+// rollOut sets the key "ready" of a ConfigMap. An empty state means its current value.
+func (s *stage) rollOut(name, state string) {
+	s.t.Helper()
+	cm := stored(s.world, newConfigMap(name))
+	if state == "" {
+		state = cm.Data["value"]
+	}
+	cm.Data["ready"] = state
+	wantErr(s.t, nil, s.Server.Update(context.Background(), cm))
+}
+
+// condition compares a condition, as "status reason: message".
+func (s *stage) condition(kind, want string) {
+	s.t.Helper()
+	got := "none"
+	if c := stored(s.world, newResource()).Status.GetCondition(kind); c != nil {
+		got = string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+	equal(s.t, "condition "+kind, want, got)
+}
+
+const statusWritten = "update Resource/status test"
+
+// chain returns three steps, each of which depends on the one before.
+func chain() *steps {
+	return &steps{Steps: []stepOf{newStep("web", "app"), newStep("app", "db"), newStep("db")}}
+}
+
+// An update passes through the steps in order. Nothing is written while a step waits.
+func TestSteps_WaitForEachOther(t *testing.T) {
+	ctx := calledby.Controller()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, chain())
+		s.ctx = ctx
+		since := time.Now().UTC().Format(time.RFC3339)
+		s.reconcile("first", "create ConfigMap db", statusWritten)
+		s.condition("Ready", "Unknown WaitingForStep: step db: ConfigMap default/db: has an old value, since "+since)
+		for range 3 {
+			time.Sleep(time.Minute)
+			s.reconcile("waiting")
+			equal(t, "requeue", 0, s.after)
+		}
+
+		s.rollOut("db", "")
+		s.reconcile("db is ready", "create ConfigMap app", statusWritten)
+		since = time.Now().UTC().Format(time.RFC3339)
+		s.condition("Ready", "Unknown WaitingForStep: step app: ConfigMap default/app: has an old value, since "+since)
+		s.rollOut("app", "")
+		s.reconcile("app is ready", "create ConfigMap web", statusWritten)
+		s.rollOut("web", "")
+		s.reconcile("web is ready", statusWritten)
+		s.condition("Ready", "True Ready: ")
+		s.reconcile("all are ready")
+
+		s.changeResource(specField("value", "2"))
+		s.reconcile("update", "update ConfigMap db", statusWritten)
+		s.reconcile("update, waiting")
+		equal(t, "value of app", "1", stored(s.world, newConfigMap("app")).Data["value"])
+		s.rollOut("db", "failed")
+		s.reconcile("db fails", statusWritten)
+		s.condition("Ready", "False StepFailed: step db: ConfigMap default/db: has failed, since "+
+			time.Now().UTC().Format(time.RFC3339))
+		s.rollOut("db", "")
+		s.reconcile("db is updated", "update ConfigMap app", statusWritten)
+	})
+}
+
+// Independent steps run together. The message names all that are waited for.
+func TestSteps_IndependentStepsRunTogether(t *testing.T) {
+	ctx := calledby.Controller()
+	synctest.Test(t, func(t *testing.T) {
+		db, cache, app := newStep("db"), newStep("cache"), newStep("app", "db", "cache")
+		db.Condition, app.Condition = "DBReady", "AppReady"
+		s := newStage(t, &steps{Steps: []stepOf{db, cache, app}})
+		s.ctx = ctx
+		first := time.Now().UTC().Format(time.RFC3339)
+		s.reconcile("first", "create ConfigMap db", "create ConfigMap cache", statusWritten)
+		s.condition("DBReady", "Unknown WaitingForStep: ConfigMap default/db: has an old value")
+		s.condition("AppReady", "Unknown WaitingForStep: waits for step db")
+		time.Sleep(time.Minute)
+		s.rollOut("db", "failed")
+		s.reconcile("db fails", statusWritten)
+		s.condition("Ready", "False StepFailed: step db: ConfigMap default/db: has failed, since "+
+			time.Now().UTC().Format(time.RFC3339)+"; step cache: ConfigMap default/cache: has an old value, since "+first)
+		s.rollOut("db", "")
+		s.reconcile("db is ready", statusWritten)
+		s.condition("Ready", "Unknown WaitingForStep: step cache: ConfigMap default/cache: has an old value, since "+first)
+		s.condition("DBReady", "True Ready: ")
+		s.condition("AppReady", "Unknown WaitingForStep: waits for step cache")
+	})
+}
+
+// The deadline is noticed without polling, announced once, and starts again with progress.
+func TestSteps_ProgressDeadline(t *testing.T) {
+	ctx := calledby.Controller()
+	synctest.Test(t, func(t *testing.T) {
+		db := newStep("db")
+		db.ProgressDeadline = 10 * time.Minute
+		s := newStage(t, &steps{Steps: []stepOf{db, newStep("app", "db")}})
+		s.ctx = ctx
+		announced := func(want int) {
+			t.Helper()
+			equal(t, "events", want, s.Count("event default/test Warning StepDeadlineExceeded"))
+		}
+		since := time.Now().UTC().Format(time.RFC3339)
+		s.reconcile("first", "create ConfigMap db", statusWritten)
+		equal(t, "requeue", 10*time.Minute, s.after)
+		time.Sleep(4 * time.Minute)
+		s.reconcile("waiting")
+		equal(t, "requeue", 6*time.Minute, s.after)
+		time.Sleep(s.after)
+
+		result, err := s.root.Reconcile(s.ctx, testRequest)
+		wantErr(t, nil, err)
+		equal(t, "requeue", 0, result.RequeueAfter)
+		announced(1)
+		s.condition("Ready", "False StepDeadlineExceeded: step db: ConfigMap default/db: has an old value, since "+since+
+			", longer than 10m0s")
+		s.root = &resourceReconciler{Config: s.Config, Reconciler: s.root.Reconciler} // a restart
+		time.Sleep(time.Hour)
+		s.reconcile("waiting longer")
+		announced(0)
+
+		s.rollOut("db", "failed")
+		s.reconcile("progress", statusWritten)
+		equal(t, "requeue", 10*time.Minute, s.after)
+		s.rollOut("db", "")
+		s.reconcile("db is ready", "create ConfigMap app", statusWritten)
+		equal(t, "requeue", 0, s.after)
+	})
+}
+
+// readyStage is a stage in which all steps of r are ready.
+func readyStage(t *testing.T, r *steps, names ...string) *stage {
+	t.Helper()
+	s := newStage(t, r)
+	for range names {
+		_, err := s.root.Reconcile(s.ctx, testRequest)
+		wantErr(t, nil, err)
+		for _, name := range names {
+			if stored(s.world, newConfigMap(name)) != nil {
+				s.rollOut(name, "")
+			}
+		}
+	}
+	_, err := s.root.Reconcile(s.ctx, testRequest)
+	wantErr(t, nil, err)
+	s.condition("Ready", "True Ready: ")
+	return s
+}
+
+func (s *stage) deleteResource() {
+	s.t.Helper()
+	wantErr(s.t, nil, s.Server.Delete(context.Background(), newResource()))
+}
+
+// holdChild adds or removes the finalizers of a ConfigMap.
+func (s *stage) holdChild(name string, finalizers ...string) {
+	s.t.Helper()
+	cm := stored(s.world, newConfigMap(name))
+	cm.Finalizers = finalizers
+	wantErr(s.t, nil, s.Server.Update(context.Background(), cm))
+}
+
+// The children of a resource that is being deleted are deleted in the reverse order, and each is gone before the next.
+func TestSteps_AreRemovedInReverseOrder(t *testing.T) {
+	r := chain()
+	r.Finalizer = "test-finalizer"
+	s := readyStage(t, r, "db", "app", "web")
+	s.holdChild("app", "example.com/hold")
+	s.deleteResource()
+	s.reconcile("web", "delete ConfigMap web")
+	s.reconcile("app", "delete ConfigMap app")
+	for range 2 {
+		s.reconcile("app is held")
+		equal(t, "requeue", 0, s.after)
+	}
+	s.holdChild("app")
+	s.reconcile("db", "delete ConfigMap db")
+	finalizerCleared := `patch Resource test application/merge-patch+json {"metadata":{"finalizers":null,` +
+		`"resourceVersion":"` + stored(s.world, newResource()).ResourceVersion + `"}}`
+	s.reconcile("none is left", finalizerCleared)
+	if stored(s.world, newResource()) != nil {
+		t.Error("the resource still exists")
+	}
+}
+
+// A child that the cache does not have yet is deleted before the step that it depends on.
+func TestSteps_AreRemovedInReverseOrder_StaleReads(t *testing.T) {
+	r := chain()
+	r.Finalizer = "test-finalizer"
+	s := readyStage(t, r, "db", "app", "web")
+	s.Unseen = func(obj client.Object) bool { return obj.GetName() == "web" }
+	s.deleteResource()
+	s.reconcile("web", "delete ConfigMap web")
+	if s.after == 0 {
+		t.Error("no event announces the deletion of an object that the cache never had, but nothing is requeued")
+	}
+	s.reconcile("app", "delete ConfigMap app")
+	equal(t, "requeue", 0, s.after)
+	equal(t, "live lists after web is confirmed", 0, s.Count("live list"))
+	s.reconcile("db", "delete ConfigMap db")
+}
+
+// An enclosing WithFinalizer keeps its finalizer until no step has a child left.
+func TestSteps_BelowWithFinalizer(t *testing.T) {
+	inner := chain()
+	s := newStage(t, &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: "test-finalizer", Reconciler: inner})
+	_, err := s.root.Reconcile(s.ctx, testRequest)
+	wantErr(t, nil, err)
+	s.deleteResource()
+	s.reconcile("db", "delete ConfigMap db")
+	equal(t, "finalizers", []string{"test-finalizer"}, stored(s.world, newResource()).Finalizers)
+	_, err = s.root.Reconcile(s.ctx, testRequest)
+	wantErr(t, nil, err)
+	if stored(s.world, newResource()) != nil {
+		t.Error("the resource still exists")
+	}
+}

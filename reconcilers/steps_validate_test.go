@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"trueup.dev/apis"
+	"trueup.dev/internal/fixture"
+	"trueup.dev/readiness"
+	"trueup.dev/reconcilers"
+)
+
+// invalidRule is a rule with a mistake.
+type invalidRule struct{ readiness.Rule }
+
+func (invalidRule) Validate(context.Context) error { return errTest }
+
+func TestSteps_Validate(t *testing.T) {
+	named := func(name string, dependsOn ...string) stepOf {
+		return stepOf{Name: name, DependsOn: dependsOn, Reconciler: nothing()}
+	}
+	conditions := func(context.Context, *corev1.ConfigMap) apis.ConditionManager { return nil }
+	ofConfigMaps := []reconcilers.Step[*corev1.ConfigMap]{
+		{Name: "a", Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{}},
+	}
+	ofConfigMapsWithCondition := []reconcilers.Step[*corev1.ConfigMap]{
+		{Name: "a", Condition: "AReady", Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{}},
+	}
+	ofConfigMapsWithDeadline := []reconcilers.Step[*corev1.ConfigMap]{
+		{Name: "a", ProgressDeadline: time.Minute, Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{}},
+	}
+	const noConditions = `Steps "Steps" may not define Condition without Conditions: ` +
+		`ConfigMap has no field Conditions of type []metav1.Condition in its status`
+	for name, tc := range map[string]validated{
+		"Steps":        {reconciler: &steps{Steps: []stepOf{named("a", "b", "c"), named("b", "c"), named("c")}}},
+		"Steps, empty": {&steps{}, []string{`Steps "Steps" must define Steps`}, nil},
+		"Steps, wrong": {
+			&steps{Name: "n", Steps: []stepOf{
+				{}, named("a", "missing"), named("a", "b", "b"), named("b"),
+				{Name: "c", Reconciler: nothing(), ProgressDeadline: -time.Second, Condition: "Ready"},
+			}}, []string{
+				`Steps "n" must define the Name of Steps[0]`,
+				`Steps "n" must implement the Reconciler of Steps[0]`,
+				`Steps "n" must define all steps: step "a" depends on "missing", which is not defined`,
+				`Steps "n" must define unique names: several steps have the name "a"`,
+				`Steps "n" must define each dependency once: step "a" depends on "b" several times`,
+				`Steps "n" must not define a negative ProgressDeadline of step "c", got -1s`,
+				`Steps "n" must define unique conditions, got "Ready" several times`,
+			}, nil,
+		},
+		"Steps, cycle": {
+			&steps{Steps: []stepOf{named("x", "a"), named("a", "c"), named("b", "a"), named("c", "y", "b"), named("y")}},
+			[]string{`Steps "Steps" must not define DependsOn in a cycle: a → c → b → a`}, nil,
+		},
+		"Steps, depends on itself": {
+			&steps{Steps: []stepOf{named("a", "a")}},
+			[]string{`Steps "Steps" must not define DependsOn in a cycle: a → a`}, nil,
+		},
+		"Steps, invalid below": {
+			&steps{Steps: []stepOf{
+				{Name: "a", Reconciler: &syncReconciler{Name: "x"}},
+				{Name: "b", Reconciler: nothing(), Ready: readiness.Observed(invalidRule{readiness.Exists})},
+			}}, nil, []string{
+				`Steps "Steps" must have a valid Reconciler of step "a": SyncReconciler "x" must implement Sync or SyncWithResult`,
+				`Steps "Steps" must have a valid Ready of step "b": ` + errTest.Error(),
+			},
+		},
+		"Steps, without conditions": {reconciler: &reconcilers.Steps[*corev1.ConfigMap]{Steps: ofConfigMaps}},
+		"Steps, condition without conditions": {
+			&reconcilers.Steps[*corev1.ConfigMap]{Condition: "Done", Steps: ofConfigMaps}, []string{noConditions}, nil,
+		},
+		"Steps, condition of a step without conditions": {
+			&reconcilers.Steps[*corev1.ConfigMap]{Steps: ofConfigMapsWithCondition}, []string{noConditions}, nil,
+		},
+		"Steps, deadline without conditions": {
+			&reconcilers.Steps[*corev1.ConfigMap]{Steps: ofConfigMapsWithDeadline}, []string{
+				`Steps "Steps" must define Condition and Conditions to use the ProgressDeadline of step "a": ` +
+					`the condition has the time of the last progress`,
+			}, nil,
+		},
+		"Steps, condition with a manager": {
+			reconciler: &reconcilers.Steps[*corev1.ConfigMap]{
+				Condition: "Done", Conditions: conditions, Steps: ofConfigMapsWithCondition,
+			},
+		},
+	} {
+		t.Run(name, tc.check)
+	}
+}
+
+// The happy condition follows the condition of the steps.
+func TestSteps_ConditionManager(t *testing.T) {
+	set := apis.NewLivingConditionSet("StepsDone", "Other")
+	manager := func(ctx context.Context, r *fixture.Resource) apis.ConditionManager {
+		return set.ManageWithContext(ctx, &r.Status)
+	}
+	s := newStage(t, sequence{
+		&steps{Condition: "StepsDone", Conditions: manager, Steps: []stepOf{newStep("db")}},
+		&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			manager(ctx, r).MarkTrue("Other", "Fine", "")
+			return nil
+		}},
+	})
+	s.reconcile("first", "create ConfigMap db", statusWritten)
+	r := stored(s.world, newResource())
+	equal(t, "message", r.Status.GetCondition("StepsDone").Message, r.Status.GetCondition("Ready").Message)
+	s.reconcile("waiting")
+	s.rollOut("db", "failed")
+	s.reconcile("db fails", statusWritten)
+	contains(t, string(stored(s.world, newResource()).Status.GetCondition("Ready").Status), "False")
+	s.rollOut("db", "")
+	s.reconcile("db is ready", statusWritten)
+	s.condition("Ready", "True Ready: ")
+	s.condition("StepsDone", "True Ready: ")
+}
