@@ -52,6 +52,14 @@ var around = map[string]func(nested sub) sub{
 	"finally": func(nested sub) sub {
 		return &reconcilers.TryCatch[*fixture.Resource]{Try: reconcilers.Sequence[*fixture.Resource]{}, Finally: nested}
 	},
+	"steps": func(nested sub) sub {
+		first := &reconcilers.SyncReconciler[*fixture.Resource]{
+			Sync: func(context.Context, *fixture.Resource) error { return nil },
+		}
+		return &reconcilers.Steps[*fixture.Resource]{Steps: []reconcilers.Step[*fixture.Resource]{
+			{Name: "nested", DependsOn: []string{"first"}, Reconciler: nested}, {Name: "first", Reconciler: first},
+		}}
+	},
 	"suppress": func(nested sub) sub {
 		return &reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{Reconciler: nested}
 	},

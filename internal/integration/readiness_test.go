@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
@@ -29,7 +30,10 @@ func untilReadiness[T client.Object](e *env, obj T, want string) {
 	})
 }
 
-// The controllers of Kubernetes write the status. The test acts as the kubelet, which the control plane lacks.
+// readinessGate keeps a pod that has it from being ready until runPods opens it.
+const readinessGate = "fixture.trueup.dev/open"
+
+// The controllers of Kubernetes write the status. The test decides when the pods are ready.
 func TestReadiness(t *testing.T) {
 	e := newEnv(t)
 	replicas, labels := int32(1), map[string]string{"app": "web"}
@@ -39,7 +43,10 @@ func TestReadiness(t *testing.T) {
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}},
+				Spec: corev1.PodSpec{
+					Containers:     []corev1.Container{{Name: "web", Image: "nginx"}},
+					ReadinessGates: []corev1.PodReadinessGate{{ConditionType: readinessGate}},
+				},
 			},
 		},
 	}
@@ -63,7 +70,15 @@ func TestReadiness(t *testing.T) {
 		},
 	}
 	e.Add(claim)
-	untilReadiness(e, claim, "Progressing: the claim is not bound")
+	if got := readiness.Of(claim).String(); got != "Progressing: the claim is not bound" {
+		t.Errorf("readiness of a new claim is %q", got)
+	}
+	until(e, claim, func(claim *corev1.PersistentVolumeClaim) error {
+		if r := readiness.Of(claim); !r.IsReady() {
+			return fmt.Errorf("readiness is %v", r)
+		}
+		return nil
+	})
 
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -76,7 +91,7 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
-// runPods reports that all containers of the pods with the labels are ready.
+// runPods opens the readiness gate of the pods with the labels.
 func runPods(e *env, labels map[string]string) {
 	e.Helper()
 	pods := &corev1.PodList{}
@@ -85,9 +100,7 @@ func runPods(e *env, labels map[string]string) {
 		e.Fatal("no pods exist")
 	}
 	for i := range pods.Items {
-		pod := &pods.Items[i]
-		pod.Status.Phase = corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		e.Must(e.Status().Update(e.Context(), pod))
+		e.Must(e.Status().Patch(e.Context(), &pods.Items[i], client.RawPatch(types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"`+readinessGate+`","status":"True"}]}}`))))
 	}
 }
