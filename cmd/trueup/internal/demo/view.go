@@ -17,6 +17,7 @@ import (
 
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
+	"trueup.dev/readiness"
 )
 
 // view is a site and its children, as read from the API. Objects that do not exist are nil.
@@ -89,7 +90,7 @@ func (v *view) pending() string {
 		)
 	case v.deployment == nil:
 		return "its status is Ready, but it has no Deployment"
-	case !rolledOut(v.deployment):
+	case !readiness.Of(v.deployment).IsReady():
 		return "its status is Ready, but its Deployment is not ready"
 	case v.service == nil || v.service.Spec.ClusterIP == "":
 		return "its status is Ready, but it has no Service with an address"
@@ -124,12 +125,6 @@ func (v *view) conditions() string {
 // servers formats the number of ready web servers.
 func (v *view) servers() string {
 	return fmt.Sprintf("%d/%d servers", v.deployment.Status.ReadyReplicas, *v.deployment.Spec.Replicas)
-}
-
-func rolledOut(deployment *appsv1.Deployment) bool {
-	want, status := *deployment.Spec.Replicas, deployment.Status
-	return status.ObservedGeneration == deployment.Generation &&
-		status.Replicas == want && status.UpdatedReplicas == want && status.AvailableReplicas == want
 }
 
 // absent reports whether the object does not exist. object determines the kind and is overwritten.
