@@ -182,7 +182,7 @@ func (p *pruning) deleteUnwanted(kind schema.GroupKind, obj client.Object, live 
 		obj = current
 	}
 	version := obj.GetResourceVersion()
-	return p.writer.delete(obj, client.Preconditions{UID: new(obj.GetUID()), ResourceVersion: &version})
+	return p.delete(obj, client.Preconditions{UID: new(obj.GetUID()), ResourceVersion: &version})
 }
 
 // list returns the objects of a kind with the label, and whether the API server has returned them.

@@ -119,7 +119,9 @@ func TestPrune(t *testing.T) {
 		"a child from before is labelled, although its labels are not merged": {
 			Resource: newResource(recorded(inRecord)), GivenObjects: objects{newConfigMap("child")}, Now: now,
 			Metadata: under(changed(child().(*childReconciler), changes(func(r *childReconciler) {
-				r.ChildObjectManager = &configMaps{MergeBeforeUpdate: func(cm, desired *corev1.ConfigMap) { cm.Data = desired.Data }}
+				r.ChildObjectManager = &configMaps{
+					MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+				}
 			}))),
 			ExpectUpdates: objects{newConfigMap("child", labelled)}, ExpectEvents: events{updatedChild},
 		},

@@ -201,7 +201,8 @@ func TestRecreatingObjectManager_Validate(t *testing.T) {
 	wantText(t, "RecreatingObjectManager \"ConfigMapRecreatingObjectManager\" must define Manager\n"+
 		"RecreatingObjectManager \"ConfigMapRecreatingObjectManager\" must define a known Propagation, not \"orphan\"",
 		(&recreating{Propagation: "orphan"}).SetupWithManager(w.Context(), nil, nil))
-	wantErr(t, nil, (&recreating{Manager: &configMaps{MergeBeforeUpdate: mergeData}}).SetupWithManager(w.Context(), nil, nil))
+	valid := &recreating{Manager: &configMaps{MergeBeforeUpdate: mergeData}}
+	wantErr(t, nil, valid.SetupWithManager(w.Context(), nil, nil))
 	equal(t, "finalizer", "held", (&recreating{Manager: &configMaps{Finalizer: "held"}}).HeldFinalizer())
 }
 

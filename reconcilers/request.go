@@ -156,8 +156,8 @@ func (r *request) haltedUntil(result Result, err error) bool {
 	return r.byController && result.RequeueAfter > 0 && errors.Is(err, ErrHaltSubReconcilers)
 }
 
-// retryStale returns the result of a request that did not fail or that halted. If the request depends on an object that the caches do
-// not have, it is requeued after the stale-reads timeout.
+// retryStale returns the result of a request that did not fail or that halted. If the request depends on an object that
+// the caches do not have, it is requeued after the stale-reads timeout.
 func (r *request) retryStale(config Config, result Result) Result {
 	if !r.guarded || !r.journal.ComesAgain() || result.Requeue { //nolint:staticcheck // reconcilers still set it
 		return result

@@ -24,8 +24,8 @@ func (s *statusType) conditionsOf(obj client.Object) []metav1.Condition {
 	return field.Interface().([]metav1.Condition)
 }
 
-// changeConditions changes the conditions of a resource. It does nothing if its status has no conditions of the expected
-// type.
+// changeConditions changes the conditions of a resource. It does nothing if its status has no conditions of the
+// expected type.
 func (s *statusType) changeConditions(obj client.Object, change func(conditions *[]metav1.Condition)) {
 	status := s.value(obj)
 	if s.conditions == nil || !status.IsValid() {

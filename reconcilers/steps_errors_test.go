@@ -69,7 +69,8 @@ func TestSteps_Interrupted(t *testing.T) {
 			cancel()
 			return nil
 		}}},
-		{Name: "b", Reconciler: never(t)}, {Name: "c", Reconciler: never(t)},
+		{Name: "b", Reconciler: never(t)},
+		{Name: "c", Reconciler: never(t)},
 	}}
 	_, err := r.Reconcile(ctx, newResource())
 	wantErr(t, context.Canceled, err)

@@ -41,7 +41,8 @@ func TestSteps_Validate(t *testing.T) {
 		"Steps, empty": {&steps{}, []string{`Steps "Steps" must define Steps`}, nil},
 		"Steps, wrong": {
 			&steps{Name: "n", Steps: []stepOf{
-				{}, named("a", "missing"), named("a", "b", "b"), named("b"),
+				{},
+				named("a", "missing"), named("a", "b", "b"), named("b"),
 				{Name: "c", Reconciler: nothing(), ProgressDeadline: -time.Second, Condition: "Ready"},
 			}}, []string{
 				`Steps "n" must define the Name of Steps[0]`,
@@ -55,11 +56,13 @@ func TestSteps_Validate(t *testing.T) {
 		},
 		"Steps, cycle": {
 			&steps{Steps: []stepOf{named("x", "a"), named("a", "c"), named("b", "a"), named("c", "y", "b"), named("y")}},
-			[]string{`Steps "Steps" must not define DependsOn in a cycle: a → c → b → a`}, nil,
+			[]string{`Steps "Steps" must not define DependsOn in a cycle: a → c → b → a`},
+			nil,
 		},
 		"Steps, depends on itself": {
 			&steps{Steps: []stepOf{named("a", "a")}},
-			[]string{`Steps "Steps" must not define DependsOn in a cycle: a → a`}, nil,
+			[]string{`Steps "Steps" must not define DependsOn in a cycle: a → a`},
+			nil,
 		},
 		"Steps, invalid below": {
 			&steps{Steps: []stepOf{

@@ -78,8 +78,8 @@ func preconditions(obj client.Object) []client.DeleteOption {
 
 type handlesKey struct{}
 
-// withHandler returns the context of an object manager whose caller handles some errors, so that they are neither logged
-// nor recorded.
+// withHandler returns the context of an object manager whose caller handles some errors. They are neither logged nor
+// recorded.
 func withHandler(ctx context.Context, handles func(error) bool) context.Context {
 	return context.WithValue(ctx, handlesKey{}, handles)
 }
