@@ -101,6 +101,52 @@ func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
 	}
 }
 
+// TestWhoOwnsTheField_KubectlEdit changes fields as kubectl edit does: one that the controller owns, and another one.
+func TestWhoOwnsTheField_KubectlEdit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy   reconcilers.ConflictPolicy
+		replicas int32
+		conflict bool
+	}{
+		"fail":     {reconcilers.FailOnConflict, 5, true},
+		"force":    {reconcilers.ForceOnConflict, 1, false},
+		"give way": {reconcilers.GiveWayOnConflict, 5, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			a := newApplier(e, &appsv1.Deployment{}, func(m *applying) { m.Conflicts = tc.policy })
+			desired := scaledDeployment(e, 1)
+			a.writes(1, desired, "creation")
+			live := desired.DeepCopy()
+			a.Must(a.Get(a.ctx, client.ObjectKeyFromObject(live), live))
+			edited := live.DeepCopy()
+			edited.Spec.Replicas, edited.Spec.MinReadySeconds = new(int32(5)), 7
+			a.Must(a.Patch(a.ctx, edited, client.StrategicMergeFrom(live), client.FieldOwner("kubectl-edit")))
+
+			_, err := a.manage(desired)
+			var conflict *reconcilers.FieldConflictError
+			if errors.As(err, &conflict) != tc.conflict || err != nil && !tc.conflict {
+				t.Errorf("unexpected error: %v", err)
+			}
+			if tc.conflict {
+				want := []reconcilers.FieldConflict{{Path: ".spec.replicas", Owner: `"kubectl-edit" (Update)`}}
+				if diff := cmp.Diff(want, conflict.Conflicts); diff != "" {
+					t.Errorf("conflicts (-want +got):\n%s", diff)
+				}
+			} else {
+				a.writes(0, desired, "afterwards")
+				a.restart(&appsv1.Deployment{})
+				a.writes(0, desired, "after a restart")
+			}
+			a.Must(a.Get(a.ctx, client.ObjectKeyFromObject(live), live))
+			if *live.Spec.Replicas != tc.replicas || live.Spec.MinReadySeconds != 7 {
+				t.Errorf("%d replicas, minReadySeconds %d, want %d and 7",
+					*live.Spec.Replicas, live.Spec.MinReadySeconds, tc.replicas)
+			}
+		})
+	}
+}
+
 func TestWhoOwnsTheField_FieldsThatAreNotDesiredAnyMore(t *testing.T) {
 	e := newEnv(t)
 	a := newApplier(e, &corev1.ConfigMap{}, nil)
