@@ -71,11 +71,11 @@ func (r inventoryRecord) with(kinds, namespaces, finalizers []string) inventoryR
 	return r
 }
 
+// union returns the sorted names with the others. It does not change its arguments.
 func union(names, others []string) []string {
-	names = slices.Clone(names)
 	for _, name := range others {
 		if at, found := slices.BinarySearch(names, name); !found && name != "" {
-			names = slices.Insert(names, at, name)
+			names = slices.Insert(slices.Clone(names), at, name)
 		}
 	}
 	return names
@@ -235,9 +235,10 @@ func inventoryFrom(ctx context.Context) *inventory {
 type wiring struct {
 	key string
 
-	mu         sync.Mutex
-	kinds      []wiredKind
-	finalizers []string
+	mu    sync.Mutex
+	kinds []wiredKind
+	// names are the kinds as a record has them. It is sorted, and replaced by each change, like finalizers.
+	names, finalizers []string
 }
 
 // wiredKind is a kind of children in the form in which it is cached.
@@ -262,6 +263,7 @@ func (w *wiring) add(
 	w.finalizers = union(w.finalizers, []string{finalizer})
 	if !slices.ContainsFunc(w.kinds, func(k wiredKind) bool { return k.index == index }) {
 		w.kinds = append(w.kinds, wiredKind{index: index, list: list})
+		w.names = union(w.names, []string{form.GroupKind().String()})
 	}
 	return config.owners.setUp(ctx, bldr, index, obj)
 }
@@ -270,10 +272,7 @@ func (w *wiring) add(
 func (w *wiring) members() (kinds, finalizers []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, kind := range w.kinds {
-		kinds = union(kinds, []string{kind.groupKind().String()})
-	}
-	return kinds, w.finalizers
+	return w.names, w.finalizers
 }
 
 // of returns the forms of a kind.

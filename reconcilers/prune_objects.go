@@ -56,7 +56,7 @@ func (i *inventory) prune(
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	wiredKinds, wiredFinalizers := i.wired.members()
-	kept := inventoryRecord{}.with(wiredKinds, nil, wiredFinalizers)
+	kept := inventoryRecord{Kinds: wiredKinds, Finalizers: wiredFinalizers}
 	for kind := range i.claimed {
 		kept = kept.with([]string{kind.String()}, nil, nil)
 	}
