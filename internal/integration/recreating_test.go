@@ -124,22 +124,24 @@ func TestRecreatingObjectManager(t *testing.T) {
 		t.Errorf("the pod or the claim was replaced (-want +got):\n%s", diff)
 	}
 
-	// A claim cannot shrink, and is not deleted.
-	e.Add(&corev1.PersistentVolumeClaim{
-		ObjectMeta: meta, Spec: set("2Gi").Spec.VolumeClaimTemplates[0].Spec,
-	})
+	// A claim's access modes cannot change, bound or not, and it is not deleted.
+	claimSpec := set("2Gi").Spec.VolumeClaimTemplates[0].Spec
+	e.Add(&corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: *claimSpec.DeepCopy()})
+	claimSpec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	config := reconcilers.Config{Client: e.Client, APIReader: e.Client, Recorder: &record.FakeRecorder{}}
 	ctx := reconcilers.StashOriginalConfig(reconcilers.StashConfig(e.Context(), config), config)
 	stored := &corev1.PersistentVolumeClaim{ObjectMeta: meta}
 	claims := &reconcilers.RecreatingObjectManager[*corev1.PersistentVolumeClaim]{
 		Manager: &reconcilers.UpdatingObjectManager[*corev1.PersistentVolumeClaim]{
-			MergeBeforeUpdate: func(current, desired *corev1.PersistentVolumeClaim) { current.Spec = desired.Spec },
+			MergeBeforeUpdate: func(current, desired *corev1.PersistentVolumeClaim) {
+				current.Spec.AccessModes = desired.Spec.AccessModes
+			},
 		},
 	}
 	e.Eventually(func() error { // the controller of volumes writes the claim, too
 		e.Must(e.Get(ctx, client.ObjectKeyFromObject(stored), stored))
 		_, err := claims.Manage(ctx, newResource("parent", nil), stored, &corev1.PersistentVolumeClaim{
-			ObjectMeta: meta, Spec: set("1Gi").Spec.VolumeClaimTemplates[0].Spec,
+			ObjectMeta: meta, Spec: claimSpec,
 		})
 		if err == nil || !strings.Contains(err.Error(), "set AllowDataLoss to accept that") {
 			return fmt.Errorf("unexpected error: %w", err)
