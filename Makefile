@@ -92,7 +92,7 @@ start: ## Run all commands of docs/start.md in a module outside of this reposito
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".
-	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./console/... ./converge/... ./duck/... ./informer/... ./internal/... ./logging/... ./observe/... ./operator/... ./reconcilers/... ./resource/... ./stash/... ./testing/... ./tracker/...
+	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./console/... ./converge/... ./duck/... ./informer/... ./internal/... ./logging/... ./observe/... ./operator/... ./plan/... ./reconcilers/... ./resource/... ./stash/... ./testing/... ./tracker/...
 	cd benchmarks && $(GO) run ./converge $(ARGS)
 
 .PHONY: report

@@ -24,6 +24,7 @@
 //   - [trueup.dev/observe/otel]: the same as traces of OpenTelemetry, in a module of its own
 //   - [trueup.dev/observe/recorder]: the last reconciles of each object
 //   - [trueup.dev/observe/recording]: files with what a controller saw and did for an object
+//   - [trueup.dev/plan]: what controllers would change in a cluster, before they do it
 //   - [trueup.dev/console]: web pages that show why objects were reconciled, and what failed
 //
 // Test it:

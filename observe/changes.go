@@ -99,6 +99,12 @@ func (c *Cause) By() string {
 	return last.Manager
 }
 
+// Compare returns how two states of an object differ, which must have the same Go type. It returns at most 50 changes and
+// at most 256 bytes of each value.
+func Compare(kind schema.GroupKind, before, after client.Object, mask Mask) []Change {
+	return changes(kind, before, after, mask)
+}
+
 func changes(kind schema.GroupKind, before, after client.Object, mask Mask) []Change {
 	if before == nil || after == nil || reflect.TypeOf(before) != reflect.TypeOf(after) {
 		return nil

@@ -27,7 +27,7 @@ var layers = [][]string{
 		"apis", "app", "duck", "graph", "logging", "observe", "readiness", "resource", "sandbox", "stash", "time", "tracker",
 		"validation", "internal",
 	},
-	{"console", "informer", "reconcilers"},
+	{"console", "informer", "plan", "reconcilers"},
 	{"operator"},
 	{"simple", "testing"},
 	{"converge"},

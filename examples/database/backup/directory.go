@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"trueup.dev/plan"
 )
 
 // Directory is a [System] that writes a file <target>/<id>.json below a directory for each backup. The file contains
@@ -26,7 +28,7 @@ func NewDirectory(path string) *Directory {
 }
 
 // Take implements [System]. A backup is complete when its file exists.
-func (d *Directory) Take(_ context.Context, request Request) (bool, error) {
+func (d *Directory) Take(ctx context.Context, request Request) (bool, error) {
 	file := filepath.Join(request.Target, request.ID+".json")
 	if !filepath.IsLocal(file) {
 		return false, fmt.Errorf("target %q and id %q are outside of the directory", request.Target, request.ID)
@@ -34,6 +36,9 @@ func (d *Directory) Take(_ context.Context, request Request) (bool, error) {
 	file = filepath.Join(d.path, file)
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err
+	}
+	if plan.Announce(ctx, "take the backup %s", file) {
+		return true, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return false, err

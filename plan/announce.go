@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"trueup.dev/internal/planned"
+)
+
+// Announce reports whether ctx belongs to a plan, and adds a text to [Plan.External]. Reconcilers call it before an
+// effect outside of Kubernetes, which a plan must not have:
+//
+//	if plan.Announce(ctx, "delete bucket %s", name) {
+//		return nil
+//	}
+//	return cloud.DeleteBucket(ctx, name)
+func Announce(ctx context.Context, format string, args ...any) bool {
+	return planned.Announce(ctx, fmt.Sprintf(format, args...))
+}
+
+// InPlan reports whether ctx belongs to a plan. Set-up functions use it to leave out what a plan does not need.
+func InPlan(ctx context.Context) bool { return planned.Is(ctx) }

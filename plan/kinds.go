@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/memapi/apply"
+	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/offline"
+)
+
+var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+
+// kindSet has the kinds that overlays can write. The definition of a custom kind is read when it is first written.
+type kindSet struct {
+	cluster client.Client
+
+	mu       sync.Mutex
+	registry *kinds.Registry
+	applier  *apply.Applier
+	defined  map[schema.GroupVersionKind]bool
+	crds     []*apiextensionsv1.CustomResourceDefinition
+}
+
+func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error) {
+	registry, err := kinds.NewRegistry(scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &kindSet{
+		cluster: cluster, registry: registry, applier: apply.New(registry), defined: map[schema.GroupVersionKind]bool{},
+	}, nil
+}
+
+// ensure returns the kinds, which include the given one, and what is not known about it.
+func (s *kindSet) ensure(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Registry, *apply.Applier, string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kind, ok := s.registry.For(gvk); ok && !kind.Custom || s.defined[gvk] {
+		return s.registry, s.applier, "", nil
+	}
+	mapping, err := s.cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) { // the mapper of a fake client may be empty; other clients return this error, too
+		mapping, err = offline.NewMapper(s.cluster.Scheme()).RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	crd, unknown := s.definition(ctx, mapping)
+	registry, err := s.registry.With(append(s.crds, crd)...)
+	if err != nil && unknown == "" {
+		crd, unknown = opaque(mapping), fmt.Sprintf("the definition of %s cannot be used: %v", gvk.Kind, err)
+		registry, err = s.registry.With(append(s.crds, crd)...)
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	s.crds = append(s.crds, crd)
+	s.registry, s.applier, s.defined[gvk] = registry, apply.New(registry), true
+	return s.registry, s.applier, unknown, nil
+}
+
+// definition returns the definition of a kind with only the version that is used, or one that allows everything.
+func (s *kindSet) definition(
+	ctx context.Context, mapping *meta.RESTMapping,
+) (*apiextensionsv1.CustomResourceDefinition, string) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(definitionKind)
+	err := s.cluster.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, u)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd)
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Name == mapping.GroupVersionKind.Version {
+			v.Served, v.Storage = true, true
+			crd.Spec.Versions, crd.Spec.Conversion = []apiextensionsv1.CustomResourceDefinitionVersion{v}, nil
+			return crd, ""
+		}
+	}
+	if err == nil {
+		return opaque(mapping), ""
+	}
+	return opaque(mapping), fmt.Sprintf(
+		"defaults and validation of %s: its CustomResourceDefinition cannot be read: %v", mapping.GroupVersionKind.Kind, err,
+	)
+}
+
+// opaque returns a definition of a kind of which only the name and the scope are known.
+func opaque(mapping *meta.RESTMapping) *apiextensionsv1.CustomResourceDefinition {
+	scope := apiextensionsv1.ClusterScoped
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		scope = apiextensionsv1.NamespaceScoped
+	}
+	gvk := mapping.GroupVersionKind
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: mapping.Resource.GroupResource().String()},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: gvk.Group, Scope: scope,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: mapping.Resource.Resource, Kind: gvk.Kind, ListKind: gvk.Kind + "List",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: gvk.Version, Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: new(true),
+				}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/calledby"
+)
+
+// Plan returns what reconciles of the requests would change, one after the other, with the reconciles that their writes
+// trigger. The error reports that the plan could not be made, for example because ctx is done. Errors of reconcilers
+// are part of the plan.
+func (p *Planner) Plan(ctx context.Context, requests ...Request) (*Plan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.manager.queues {
+		q.clear()
+	}
+	for _, r := range requests {
+		q, err := p.queueOf(r)
+		if err != nil {
+			return nil, err
+		}
+		q.Add(r.reconcile())
+	}
+	p.client.indexes.forget()
+	return p.plan(ctx, requests)
+}
+
+// plan makes a plan of the requests in the queues.
+func (p *Planner) plan(ctx context.Context, requests []Request) (*Plan, error) {
+	r := &run{planner: p, overlay: p.begin(), count: map[Request]int{}, failed: map[Request]failure{}}
+	r.later = map[Request]time.Duration{}
+	r.plan.Requests = slices.Clone(requests)
+	p.manager.events.take()
+	p.announced = nil
+	ctx = reconcileContext{log.IntoContext(p.context(ctx), logr.New(log.NullLogSink{})), calledby.Controller()}
+	for r.next(ctx) {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("plan: %w", context.Cause(ctx))
+		}
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("plan: %w", r.err)
+	}
+	return r.result()
+}
+
+// run makes one plan.
+type run struct {
+	planner *Planner
+	overlay *overlay
+	plan    Plan
+	count   map[Request]int
+	failed  map[Request]failure
+	order   []Request // of failed
+	later   map[Request]time.Duration
+	err     error
+}
+
+// failure is a reconcile that has returned an error.
+type failure struct {
+	err error
+	// from is the version of the overlay when the reconcile began.
+	from int64
+}
+
+// next performs the next step, and reports whether there was one.
+func (r *run) next(ctx context.Context) bool {
+	if r.err != nil {
+		return false
+	}
+	for _, q := range r.planner.manager.queues {
+		request, ok := q.take()
+		if !ok {
+			continue
+		}
+		r.reconcile(ctx, q, request)
+		return true
+	}
+	if collected, err := r.overlay.collect(ctx, r.planner.dependents); err != nil || collected {
+		r.err = err
+		return true
+	}
+	return r.retry()
+}
+
+// retry adds failed requests again if something has been written since they began.
+func (r *run) retry() (added bool) {
+	for _, request := range r.order {
+		f, ok := r.failed[request]
+		if !ok || f.from == r.overlay.version() || errors.Is(f.err, reconcile.TerminalError(nil)) ||
+			r.count[request] >= r.planner.options.MaxReconciles {
+			continue
+		}
+		if q, err := r.planner.queueOf(request); err == nil {
+			q.Add(request.reconcile())
+			added = true
+		}
+	}
+	return added
+}
+
+func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
+	request := newRequest(q.name, of)
+	if r.count[request] == r.planner.options.MaxReconciles {
+		r.plan.note(fmt.Sprintf(
+			"what happens after %d reconciles of %v: its writes trigger it again and again", r.count[request], request,
+		))
+		return
+	}
+	r.count[request]++
+	r.plan.Reconciles++
+	from := r.overlay.version()
+	result, err := recovered(ctx, q.reconciler, of)
+	delete(r.failed, request)
+	delete(r.later, request)
+	r.order = slices.DeleteFunc(r.order, func(other Request) bool { return other == request })
+	switch {
+	case err != nil:
+		r.failed[request] = failure{err, from}
+		r.order = append(r.order, request)
+	case result.RequeueAfter > 0 && from != r.overlay.version(), // what it has written may be what it waits for
+		result.Requeue: //nolint:staticcheck // reconcilers may still set it
+		q.Add(of)
+	}
+	if result.RequeueAfter > 0 {
+		r.later[request] = result.RequeueAfter
+	}
+}
+
+// recovered reconciles a request. A panic is an error.
+func recovered(
+	ctx context.Context, reconciler reconcile.Reconciler, request reconcile.Request,
+) (result reconcile.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return reconciler.Reconcile(ctx, request)
+}
+
+func (r *run) result() (*Plan, error) {
+	for _, request := range r.order {
+		r.plan.Errors = append(r.plan.Errors, Failure{Request: request, Error: r.failed[request].err.Error()})
+	}
+	var err error
+	if r.plan.Changes, err = r.overlay.changes(r.planner.options.Mask); err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	for _, unknown := range r.overlay.unknown {
+		r.plan.note(unknown)
+	}
+	r.plan.Events = r.planner.manager.events.take()
+	for _, after := range r.later {
+		if r.plan.RequeueAfter == 0 || after < r.plan.RequeueAfter {
+			r.plan.RequeueAfter = after
+		}
+	}
+	r.planner.announcing.Lock()
+	defer r.planner.announcing.Unlock()
+	r.plan.External = r.planner.announced
+	return &r.plan, nil
+}
+
+// reconcileContext has the values with which a controller calls a reconciler.
+type reconcileContext struct {
+	context.Context //nolint:containedctx // it is one
+
+	controller context.Context //nolint:containedctx // as above
+}
+
+// Value implements [context.Context].
+func (c reconcileContext) Value(key any) any {
+	if value := c.Context.Value(key); value != nil {
+		return value
+	}
+	return c.controller.Value(key)
+}
+
+func (p *Plan) note(unknown string) {
+	if !slices.Contains(p.Unknown, unknown) {
+		p.Unknown = append(p.Unknown, unknown)
+	}
+}
