@@ -99,8 +99,8 @@ func (c *Cause) By() string {
 	return last.Manager
 }
 
-// Compare returns how two states of an object differ, which must have the same Go type. It returns at most 50 changes and
-// at most 256 bytes of each value.
+// Compare returns how two states of an object differ, which must have the same Go type. It returns at most 50 changes
+// and at most 256 bytes of each value.
 func Compare(kind schema.GroupKind, before, after client.Object, mask Mask) []Change {
 	return changes(kind, before, after, mask)
 }
@@ -187,6 +187,9 @@ func encoded(value any) string {
 		return ""
 	}
 	text := strings.TrimSuffix(b.String(), "\n")
+	if text == "null" { // an empty list or map
+		return ""
+	}
 	if len(text) > maxValue {
 		return strings.ToValidUTF8(text[:maxValue], "") + "…"
 	}

@@ -26,7 +26,7 @@ type Plan struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Events are the events that would be recorded.
 	Events []Event `json:"events,omitempty"`
-	// External are the effects outside of Kubernetes that reconcilers have announced with [Announce].
+	// External are the effects outside of Kubernetes that reconcilers have announced with [trueup.dev/external.Announce].
 	External []string `json:"external,omitempty"`
 	// Errors are the errors of reconcilers, of the last reconcile of each request.
 	Errors []Failure `json:"errors,omitempty"`
@@ -34,8 +34,8 @@ type Plan struct {
 	Unknown []string `json:"unknown,omitempty"`
 	// Reconciles is the number of reconciles.
 	Reconciles int `json:"reconciles"`
-	// RequeueAfter is the shortest time after which a reconciler is called again, though it has nothing left to write. 0 if
-	// there is none.
+	// RequeueAfter is the shortest time after which a reconciler is called again, though it has nothing left to write. 0
+	// if there is none.
 	RequeueAfter time.Duration `json:"-"`
 }
 

@@ -24,12 +24,14 @@
 // uses the defaults and the validation that it knows, and says so in [Plan.Unknown]. A plan only needs the verbs get,
 // list and watch.
 //
+// A program with this package contains parts of an API server, and is about 17 MB larger.
+//
 // # What really happens
 //
 // A plan executes the code of the reconcilers. Requests with the manager's clients never write. Everything else that
 // the code does really happens: calls of a cloud, of a database or of another cluster. Guard such calls with
-// [Announce]. Clients that are made from the manager's rest.Config can make no request.
+// [trueup.dev/external.Announce]. Clients that are made from the manager's rest.Config can make no request.
 //
-// Other controllers do not act during a plan: no Pod starts, and no Deployment becomes available. After a reconcile that
-// has written something, RequeueAfter is a request for another reconcile at once. Otherwise it is reported.
+// Other controllers do not act during a plan: no Pod starts, and no Deployment becomes available. After a reconcile
+// that has written something, RequeueAfter is a request for another reconcile at once. Otherwise it is reported.
 package plan

@@ -11,7 +11,6 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/memapi"
@@ -52,12 +51,11 @@ func (d *dryRun) store(
 	obj.SetManagedFields(nil)
 	name := obj.GetName()
 	var err error
-	switch {
-	case current == nil:
+	if current == nil {
 		obj.SetResourceVersion("")
 		obj.SetUID("")
 		err = cluster.Create(ctx, obj, client.DryRunAll)
-	default:
+	} else {
 		metadata := (&unstructured.Unstructured{Object: current})
 		obj.SetResourceVersion(metadata.GetResourceVersion())
 		obj.SetUID(metadata.GetUID())
@@ -84,7 +82,7 @@ func (d *dryRun) delete(ctx context.Context, cluster client.Client, target objec
 	obj.SetGroupVersionKind(target.kind)
 	obj.SetNamespace(target.key.Namespace)
 	obj.SetName(target.key.Name)
-	uid := types.UID((&unstructured.Unstructured{Object: current}).GetUID())
+	uid := (&unstructured.Unstructured{Object: current}).GetUID()
 	err := cluster.Delete(ctx, obj, client.DryRunAll, client.Preconditions{UID: &uid})
 	return d.classify(err, id, verbDelete, target.kind.Kind)
 }
@@ -98,7 +96,7 @@ func (d *dryRun) classify(err error, id, verb, kind string) error {
 		apierrs.IsMethodNotSupported(err), apierrs.IsUnauthorized(err):
 		d.refused[id] = true
 		return unknownError(fmt.Sprintf(
-			"what the API server defaults or refuses for %s %s: the dry run is forbidden, known defaults are used", verb, kind,
+			"what the API server would change or refuse for %s %s: the dry run is forbidden", verb, kind,
 		))
 	case strings.Contains(err.Error(), "does not support dry run"):
 		d.refused[id] = true

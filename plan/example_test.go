@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/external"
 	"trueup.dev/plan"
 )
 
@@ -30,7 +31,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		to.StringData = from.Data
 		return nil
 	})
-	if plan.Announce(ctx, "report %s", from.Name) {
+	if external.Announce(ctx, "report %s", from.Name) {
 		return reconcile.Result{}, err
 	}
 	fmt.Println("reporting", from.Name) // does not happen in a plan
@@ -98,13 +99,4 @@ func ExamplePlanner_Each() {
 func ExampleMain() {
 	// In the main function, before the program connects to a cluster:
 	plan.Main(clientgoscheme.Scheme, setUp)
-}
-
-func ExampleInPlan() {
-	_ = func(ctx context.Context, mgr ctrl.Manager) error {
-		if plan.InPlan(ctx) {
-			fmt.Println("no connection to the cloud")
-		}
-		return setUp(ctx, mgr)
-	}
 }

@@ -44,7 +44,9 @@ func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error)
 }
 
 // ensure returns the kinds, which include the given one, and what is not known about it.
-func (s *kindSet) ensure(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Registry, *apply.Applier, string, error) {
+func (s *kindSet) ensure(
+	ctx context.Context, gvk schema.GroupVersionKind,
+) (*kinds.Registry, *apply.Applier, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if kind, ok := s.registry.For(gvk); ok && !kind.Custom || s.defined[gvk] {

@@ -87,7 +87,7 @@ Flags:
 
 func (c *command) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("plan", pflag.ContinueOnError)
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig; the default is that of kubectl, or the pod's account")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig; by default that of kubectl, or the pod's account")
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "the namespace; the default is that of the context")
 	flags.BoolVarP(&c.all, "all-namespaces", "A", false, "plan in all namespaces")

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +13,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/internal/offline"
 )
@@ -42,6 +44,15 @@ func (m *manager) Add(runnable ctrlmanager.Runnable) error {
 	m.queues = append(m.queues, q)
 	return nil
 }
+
+// GetWebhookServer returns a server that serves nothing.
+func (m *manager) GetWebhookServer() webhook.Server { return noWebhooks{m.Manager.GetWebhookServer()} }
+
+// noWebhooks is a webhook server without handlers.
+type noWebhooks struct{ webhook.Server }
+
+// Register does nothing.
+func (noWebhooks) Register(string, http.Handler) {}
 
 // GetEventRecorderFor returns a recorder that adds events to the plan.
 func (m *manager) GetEventRecorderFor(string) record.EventRecorder { return m.events }

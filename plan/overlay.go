@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/memapi"
@@ -25,8 +26,8 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// overlay has the objects that a plan has written, above those of a cluster. An object is copied from the cluster before
-// it is first written. From then on, it is read from the overlay.
+// overlay has the objects that a plan has written, above those of a cluster. An object is copied from the cluster
+// before it is first written. From then on, it is read from the overlay.
 type overlay struct {
 	cluster client.Client
 	kinds   *kindSet
@@ -40,8 +41,9 @@ type overlay struct {
 	loaded   map[objectID]map[string]any // the content in the cluster, nil if the object does not exist there
 	order    []objectID                  // in which they were loaded
 	sent     map[objectID]map[string]any // what created an object
-	by       map[objectID]string         // the client that wrote an object last
-	seen     int64                       // the version up to which events were handled
+	by       map[objectID]string         // the client that wrote an object last, or deleted it
+	deleted  map[objectID]bool
+	seen     int64 // the version up to which events were handled
 	unknown  []string
 	searched map[types.UID]bool // deleted objects whose dependents were loaded
 }
@@ -56,7 +58,7 @@ func newOverlay(cluster client.Client, kinds *kindSet, manager string, dryRun *d
 	o := &overlay{
 		cluster: cluster, kinds: kinds, manager: manager, dryRun: dryRun, notify: func(memapi.Event) error { return nil },
 		loaded: map[objectID]map[string]any{}, sent: map[objectID]map[string]any{}, by: map[objectID]string{},
-		searched: map[types.UID]bool{},
+		deleted: map[objectID]bool{}, searched: map[types.UID]bool{},
 	}
 	kinds.mu.Lock()
 	defer kinds.mu.Unlock()
@@ -163,7 +165,10 @@ func (o *overlay) changed() []memapi.Event {
 		if !o.has(id) { // its name was generated
 			o.remember(id, nil)
 		}
-		o.by[id] = e.Client
+		if o.by[id] == "" || !o.deleted[id] {
+			o.by[id] = e.Client
+		}
+		o.deleted[id] = e.Type == watch.Deleted || e.Object.GetDeletionTimestamp() != nil
 	}
 	o.seen = o.server.Version()
 	return events

@@ -82,8 +82,8 @@ func (o *overlay) writeLocked(ctx context.Context, r request) (memEvents, error)
 	return o.changed(), nil
 }
 
-// ask sends what the overlay would store to the API server as a dry run, and returns what that would store. It is nil if
-// nothing changes, or if the API server cannot tell.
+// ask sends what the overlay would store to the API server as a dry run, and returns what that would store. It is nil
+// if nothing changes, or if the API server cannot tell.
 func (o *overlay) ask(
 	ctx context.Context, c client.Client, id objectID, r request,
 ) (*unstructured.Unstructured, error) {
@@ -110,7 +110,16 @@ func (o *overlay) ask(
 		return nil, err
 	}
 	planned.SetGroupVersionKind(id.kind)
-	if same(planned.Object, o.server.Content(id.kind, id.key)) {
+	before := o.server.Content(id.kind, id.key)
+	switch {
+	case before == nil: // what the overlay would allocate, such as an address, may not be valid in the cluster
+		name := planned.GetName()
+		if planned.Object, err = contentOf(r.obj); err != nil {
+			return nil, err
+		}
+		planned.SetGroupVersionKind(id.kind)
+		planned.SetName(name)
+	case same(planned.Object, before):
 		return nil, nil
 	}
 	answer, err := o.dryRun.store(ctx, o.cluster, planned, cluster, r.subresource)

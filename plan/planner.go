@@ -24,7 +24,7 @@ import (
 	"trueup.dev/observe/metrics"
 )
 
-// SetUp adds controllers to a manager. Its context belongs to a plan, see [InPlan].
+// SetUp adds controllers to a manager. Its context belongs to a plan, see [trueup.dev/external.InPlan].
 type SetUp func(ctx context.Context, mgr ctrl.Manager) error
 
 // Options configure a [Planner]. The zero value has all defaults.
@@ -117,7 +117,8 @@ func New(ctx context.Context, cluster client.Client, setUp SetUp, options Option
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	p := &Planner{cluster: cluster, options: options, kinds: kinds}
-	index := &indexes{extracts: map[indexID]client.IndexerFunc{}, names: map[indexedNamespace]map[string][]client.ObjectKey{}}
+	index := &indexes{extracts: map[indexID]client.IndexerFunc{}}
+	index.forget()
 	p.client = &overlayClient{cluster: cluster, indexes: index}
 	p.informers = &informers{Reader: p.client, cluster: cluster, indexes: index}
 	p.dependents = &dependents{cluster: cluster}

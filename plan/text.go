@@ -17,8 +17,8 @@ const maxLines = 20
 var signs = map[Action]string{Create: "+", Update: "~", Replace: "±", Delete: "-"}
 
 // Text returns the plan as lines, which begin with + for an object that is created, ~ for one that is updated, - for
-// one that is deleted and ± for one that is replaced. The last line is a sum. It is for people, and may change: use
-// the JSON of the plan in programs.
+// one that is deleted and ± for one that is replaced. The last line is a sum. At most 20 fields of an object are shown,
+// and no owner references of new objects. The text is for people, and may change: use the JSON of the plan in programs.
 func (p *Plan) Text() string {
 	var b strings.Builder
 	for _, c := range p.Changes {
@@ -92,9 +92,15 @@ func (c *Change) text(b *strings.Builder) {
 		fmt.Fprintf(b, " (waits for finalizers: %s)", strings.Join(c.Finalizers, ", "))
 	}
 	b.WriteString("\n")
-	for i, f := range c.Fields {
-		if i == maxLines && len(c.Fields) > maxLines+1 {
-			fmt.Fprintf(b, "    … %d more fields\n", len(c.Fields)-i)
+	fields := c.Fields
+	if c.Action == Create { // the owner of a new object is no surprise
+		fields = slices.DeleteFunc(slices.Clone(fields), func(f observe.Change) bool {
+			return f.Path == "metadata.ownerReferences"
+		})
+	}
+	for i, f := range fields {
+		if i == maxLines && len(fields) > maxLines+1 {
+			fmt.Fprintf(b, "    … %d more fields\n", len(fields)-i)
 			break
 		}
 		fmt.Fprintf(b, "    %s\n", line(f, c.Action == Create))
@@ -248,7 +254,9 @@ func (s *Summary) Text() string {
 	if s.Deleted > 0 {
 		deleted = fmt.Sprintf("Deleted or replaced objects: %d.", s.Deleted)
 	}
-	fmt.Fprintf(&b, "Planned requests: %d, with changes: %d, with errors: %d. %s\n", s.Plans, s.Changing, s.Failing, deleted)
+	fmt.Fprintf(
+		&b, "Planned requests: %d, with changes: %d, with errors: %d. %s\n", s.Plans, s.Changing, s.Failing, deleted,
+	)
 	return b.String()
 }
 

@@ -20,23 +20,27 @@ func everything() *Plan {
 		many = append(many, observe.Change{Path: fmt.Sprintf("data[%02d]", i), Before: "1", After: "2"})
 	}
 	return &Plan{
-		Requests: []Request{Request{Controller: "web", Namespace: "default", Name: "main"}},
+		Requests: []Request{{Controller: "web", Namespace: "default", Name: "main"}},
 		Changes: []Change{
 			{
 				Action: Create, Kind: "Job", Namespace: "default", GenerateName: "once-",
 				Fields: []observe.Change{{Path: "spec.suspend", After: "true"}},
 			},
 			{Action: Update, Kind: "Deployment", Namespace: "default", Name: "main", Fields: []observe.Change{
-				{Path: "spec.replicas", Before: "1", After: "3"}, {Path: "spec.paused", Before: "true"},
-				{Path: "metadata.labels[a]", After: `"b"`}, {Path: "status.conditions[Ready]: status True"},
+				{Path: "spec.replicas", Before: "1", After: "3"},
+				{Path: "spec.paused", Before: "true"},
+				{Path: "metadata.labels[a]", After: `"b"`},
+				{Path: "status.conditions[Ready]: status True"},
 			}},
 			{Action: Update, Kind: "ConfigMap", Namespace: "default", Name: "many", Fields: many},
 			{Action: Replace, Kind: "Service", Namespace: "default", Name: "main"},
 			{Action: Delete, Kind: "Namespace", Name: "old", Finalizers: []string{"example.com/a", "example.com/b"}},
 			{Action: Delete, Kind: "Pod", Namespace: "default", Name: "old", Collected: true},
 		},
-		External:     []string{"delete bucket main"},
-		Events:       []Event{{Kind: "Web", Namespace: "default", Name: "main", Type: "Normal", Reason: "Created", Message: "Created it"}},
+		External: []string{"delete bucket main"},
+		Events: []Event{{
+			Kind: "Web", Namespace: "default", Name: "main", Type: "Normal", Reason: "Created", Message: "Created it",
+		}},
 		Errors:       []Failure{{Request: Request{Controller: "web", Name: "cluster"}, Error: "it failed"}},
 		Unknown:      []string{"the weather"},
 		Reconciles:   3,

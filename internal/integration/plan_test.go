@@ -83,10 +83,10 @@ func (e *env) state() map[string]string {
 	return versions
 }
 
-// plan plans a request of the only controller.
-func (e *env) plan(cluster client.Client, setUp plan.SetUp, name string) *plan.Plan {
+// plan plans the request "parent" of the only controller.
+func (e *env) plan(cluster client.Client, setUp plan.SetUp) *plan.Plan {
 	e.Helper()
-	made, err := plan.Run(e.Context(), cluster, setUp, plan.Request{Namespace: e.Namespace, Name: name})
+	made, err := plan.Run(e.Context(), cluster, setUp, plan.Request{Namespace: e.Namespace, Name: "parent"})
 	e.Must(err)
 	return made
 }
@@ -116,18 +116,15 @@ func TestPlan(t *testing.T) {
     status.conditions[Ready]: added, status Unknown, reason Initializing
 + ConfigMap NS/parent
     metadata.labels[integration.trueup.dev/inventory] = "UID"
-    metadata.ownerReferences = [{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","name":"parent","uid":"UID",` +
-		`"controller":true,"blockOwnerDeletion":true}]
     data[Defaulter] = "ran"
     data[a] = "1"
 + Secret NS/parent
     metadata.labels[integration.trueup.dev/inventory] = •••
-    metadata.ownerReferences = •••
 event of Resource NS/parent: Normal Created: Created ConfigMap "parent"
 event of Resource NS/parent: Normal Created: Created Secret "parent"
 Plan: 2 to create, 1 to update, nothing to delete.
 `
-	if diff := cmp.Diff(want, e.text(e.plan(cluster, planned(setUp), "parent"), parent)); diff != "" {
+	if diff := cmp.Diff(want, e.text(e.plan(cluster, planned(setUp)), parent)); diff != "" {
 		t.Errorf("first plan (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, e.state()); diff != "" {
@@ -139,7 +136,7 @@ Plan: 2 to create, 1 to update, nothing to delete.
 		return different("observed generation", 1, p.Status.ObservedGeneration)
 	})
 	stop()
-	if diff := cmp.Diff("No changes.\n", e.text(e.plan(cluster, planned(setUp), "parent"))); diff != "" {
+	if diff := cmp.Diff("No changes.\n", e.text(e.plan(cluster, planned(setUp)))); diff != "" {
 		t.Errorf("plan afterwards (-want +got):\n%s", diff)
 	}
 	// A release without the Secret prunes it.
@@ -147,7 +144,7 @@ Plan: 2 to create, 1 to update, nothing to delete.
 event of Resource NS/parent: Normal Deleted: Deleted Secret "parent"
 Plan: 1 to delete. The next reconcile is due after 1m0s.
 `
-	if diff := cmp.Diff(want, e.text(e.plan(cluster, planned(pruning(owned())), "parent"), parent)); diff != "" {
+	if diff := cmp.Diff(want, e.text(e.plan(cluster, planned(pruning(owned()))), parent)); diff != "" {
 		t.Errorf("plan of the next release (-want +got):\n%s", diff)
 	}
 }
@@ -195,15 +192,13 @@ func TestPlan_Plain(t *testing.T) {
 	e.Add(dependent)
 	before := e.state()
 	want := `+ ConfigMap NS/parent
-    metadata.ownerReferences = [{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","name":"parent","uid":"UID",` +
-		`"controller":true,"blockOwnerDeletion":true}]
     data[a] = "1"
     data[delete] = "old"
 - ConfigMap NS/old
 - Secret NS/dependent (by the garbage collector)
 Plan: 1 to create, 2 to delete.
 `
-	if diff := cmp.Diff(want, e.text(e.plan(cluster, plainSetUp, "parent"), parent)); diff != "" {
+	if diff := cmp.Diff(want, e.text(e.plan(cluster, plainSetUp), parent)); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, e.state()); diff != "" {
@@ -248,19 +243,17 @@ func TestPlan_WithoutPermissions(t *testing.T) {
 	})
 	before := e.state()
 	want := `+ ConfigMap NS/parent
-    metadata.ownerReferences = [{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","name":"parent","uid":"UID",` +
-		`"controller":true,"blockOwnerDeletion":true}]
     data[a] = "1"
     data[delete] = "old"
 - ConfigMap NS/old
 ? unknown: whether the namespace exists: reading Namespaces is forbidden
-? unknown: what the API server defaults or refuses for create ConfigMap: the dry run is forbidden, known defaults are used
-? unknown: what the API server defaults or refuses for delete ConfigMap: the dry run is forbidden, known defaults are used
+? unknown: what the API server would change or refuse for create ConfigMap: the dry run is forbidden
+? unknown: what the API server would change or refuse for delete ConfigMap: the dry run is forbidden
 ? unknown: what garbage collection deletes of 28 kinds, because listing them is forbidden: ` +
 		`Endpoints, LimitRange, PersistentVolumeClaim, Pod, PodTemplate, …
 Plan: 1 to create, 1 to delete.
 `
-	if diff := cmp.Diff(want, e.text(e.plan(cluster, plainSetUp, "parent"), parent)); diff != "" {
+	if diff := cmp.Diff(want, e.text(e.plan(cluster, plainSetUp), parent)); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, e.state()); diff != "" {

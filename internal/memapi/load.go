@@ -85,10 +85,9 @@ func (s *Server) Amend(obj client.Object, subresource string) error {
 	}
 	from := (&record{table: t, object: other, status: status}).contents(t)
 	content := maps.Clone(r.contents(t))
-	switch {
-	case subresource == statusSubresource:
+	if subresource == statusSubresource {
 		replaceField(content, from, statusSubresource)
-	default:
+	} else {
 		for _, name := range fieldsOf(content, from) {
 			if name != "metadata" && (name != statusSubresource || !t.kind.Status) {
 				replaceField(content, from, name)

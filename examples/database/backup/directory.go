@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"trueup.dev/plan"
+	"trueup.dev/external"
 )
 
 // Directory is a [System] that writes a file <target>/<id>.json below a directory for each backup. The file contains
@@ -37,7 +37,7 @@ func (d *Directory) Take(ctx context.Context, request Request) (bool, error) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err
 	}
-	if plan.Announce(ctx, "take the backup %s", file) {
+	if external.Announce(ctx, "take the backup %s", file) {
 		return true, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {

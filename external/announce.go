@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package external
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"trueup.dev/internal/planned"
 )
 
-// Announce reports whether ctx belongs to a plan, and adds a text to [Plan.External]. Reconcilers call it before an
+// Announce reports whether ctx belongs to a plan, and adds a text to it. Reconcilers call it before an
 // effect outside of Kubernetes, which a plan must not have:
 //
-//	if plan.Announce(ctx, "delete bucket %s", name) {
+//	if external.Announce(ctx, "delete bucket %s", name) {
 //		return nil
 //	}
 //	return cloud.DeleteBucket(ctx, name)
