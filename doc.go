@@ -40,7 +40,7 @@
 //   - [trueup.dev/duck]: types that describe only a part of an object
 //   - [trueup.dev/readiness]: how ready an object is, by the rule of its kind
 //   - [trueup.dev/readiness/cel]: the same by a CEL expression
-//   - [trueup.dev/external]: effects outside of Kubernetes, which a plan must not have
+//   - [trueup.dev/external]: things outside of Kubernetes, and effects that a plan must not have
 //   - [trueup.dev/graph]: what a program consists of, and what its reconcilers own, watch and write
 //   - [trueup.dev/graph/rbac]: the permissions of a program, compared with a role and with a run
 //   - [trueup.dev/stash]: pass values between the reconcilers of one request

@@ -45,7 +45,9 @@ func PurgeReconciler(cdn CDN) reconcilers.SubReconciler[*websitev1.Website] {
 func setUpLanguages(ctx context.Context, mgr ctrl.Manager) error {
 	c := reconcilers.NewConfig(mgr, &websitev1.Website{}, 0)
 	pages := PagesReconciler().(*reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList])
-	pages.OurChild = func(site *websitev1.Website, child *corev1.ConfigMap) bool { return child.Name == site.Name+"-pages" }
+	pages.OurChild = func(site *websitev1.Website, child *corev1.ConfigMap) bool {
+		return child.Name == site.Name+"-pages"
+	}
 	root := &reconcilers.ResourceReconciler[*websitev1.Website]{
 		Reconciler: reconcilers.Sequence[*websitev1.Website]{
 			RenderReconciler(), pages, LanguagesReconciler(), PurgeReconciler(nil),

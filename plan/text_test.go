@@ -69,8 +69,8 @@ func TestPlanText(t *testing.T) {
 event of Web default/main: Normal Created: Created it
 ! error of web cluster: it failed
 ? unknown: the weather
-Plan: 1 to create, 2 to update, 1 to replace, 2 to delete, 1 outside of Kubernetes. The next reconcile is due after 1m0s.
-`
+Plan: 1 to create, 2 to update, 1 to replace, 2 to delete, 1 outside of Kubernetes. ` +
+		"The next reconcile is due after 1m0s.\n"
 	if diff := cmp.Diff(want, everything().Text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

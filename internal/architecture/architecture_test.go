@@ -39,6 +39,7 @@ var layers = [][]string{
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
+	"external": {"reconcilers"},                   // a sub reconciler
 	"graph":    {"observe"},                       // a recorder of permissions listens to calls
 	"internal": {"apis", "sandbox", "validation"}, // the test fixture has a status, tests use an API, and set-up validates
 }
