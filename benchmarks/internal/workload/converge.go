@@ -33,22 +33,22 @@ func (Converge) About() lab.About {
 
 // Run measures until all parents have converged, and then the cost of no-op reconciles.
 func (w Converge) Run(ctx context.Context, trial *lab.Trial) error {
-	if err := oneChildEach(ctx, trial, w.About().Noun); err != nil {
+	if err := oneChildEach(ctx, trial, w.About().Noun, withOneChild); err != nil {
 		return err
 	}
 	return trial.Idle(ctx)
 }
 
-func oneChildEach(ctx context.Context, trial *lab.Trial, noun string) error {
+// withOneChild are the controllers of [Converge].
+var withOneChild = map[string]lab.SetUp{report.HandWritten: setUpOneChild, report.Trueup: setUpOneChildTree}
+
+func oneChildEach(ctx context.Context, trial *lab.Trial, noun string, setUps map[string]lab.SetUp) error {
 	if err := trial.Create(ctx, trial.Size, parentObject); err != nil {
 		return err
 	}
 	return trial.Converge(ctx, lab.Plan{
 		Parents: trial.Size,
-		SetUp: map[string]lab.SetUp{
-			report.HandWritten: setUpOneChild,
-			report.Trueup:      setUpOneChildTree,
-		},
+		SetUp:   setUps,
 		Converged: func(w *api.Widget) bool {
 			return w.Status.Child == w.Name && w.Status.ObservedGeneration == w.Generation
 		},

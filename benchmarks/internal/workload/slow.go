@@ -26,5 +26,5 @@ func (w Slow) About() lab.About {
 // Run measures until all parents have converged.
 func (w Slow) Run(ctx context.Context, trial *lab.Trial) error {
 	trial.Latency = w.Latency
-	return oneChildEach(ctx, trial, w.About().Noun)
+	return oneChildEach(ctx, trial, w.About().Noun, withOneChild)
 }

@@ -18,7 +18,7 @@ import (
 
 // All returns all workloads. The workload slow adds the latency to each request.
 func All(latency time.Duration) []lab.Workload {
-	return []lab.Workload{Converge{}, ChildSet{}, Sequence{}, Tracking{}, Slow{Latency: latency}}
+	return []lab.Workload{Converge{}, Apply{}, ChildSet{}, Sequence{}, Tracking{}, Slow{Latency: latency}}
 }
 
 // syncPeriod is the default resync period of a manager.
