@@ -248,6 +248,32 @@ func setAdvertised(cluster reconcilers.Config, value string) {
 	}
 }
 
+// region children-adopt
+func AdoptingReconciler() reconcilers.SubReconciler[*websitev1.Website] {
+	pages := PagesReconciler().(*reconcilers.ChildReconciler[*websitev1.Website, *corev1.ConfigMap, *corev1.ConfigMapList])
+	pages.Adopt = func(_ context.Context, site *websitev1.Website, existing *corev1.ConfigMap) bool {
+		return existing.Annotations["websites.example.com/adopt-by"] == site.Name
+	}
+	pages.Release = func(_ context.Context, _ *websitev1.Website, child *corev1.ConfigMap) bool {
+		return child.Annotations["websites.example.com/keep"] == "true"
+	}
+	return pages
+}
+
+// endregion
+
+func Example_adopt() {
+	existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "bakery-pages", CreationTimestamp: metav1.Unix(1, 0),
+		Annotations: map[string]string{"websites.example.com/adopt-by": "bakery"},
+	}}
+	cluster := newCluster(newSite(), existing)
+	reconcileOnce(cluster, reconcilers.Sequence[*websitev1.Website]{RenderReconciler(), AdoptingReconciler()})
+	// Output:
+	// event: Normal Adopted: Adopted ConfigMap "bakery-pages"
+	// event: Normal Updated: Updated ConfigMap "bakery-pages"
+}
+
 func Example_optionalChild() {
 	cluster := newCluster(newSite())
 	for _, advertised := range []string{"true", "false"} {

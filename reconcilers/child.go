@@ -104,6 +104,17 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// for desired and stored children. It must not change the child. Optional with owner references.
 	OurChild func(resource Type, child ChildType) bool
 
+	// Adopt reports whether an object of the desired name that has no controller becomes the child: it gets the parent as
+	// its controller, and is then updated. It is called if no child exists. Without it, and for objects that another
+	// controller owns, the error is AlreadyExists. Events: Normal Adopted, Warning AdoptionFailed. Cannot be combined
+	// with SkipOwnerReference. Defaults to no adoption.
+	Adopt func(ctx context.Context, parent Type, object ChildType) bool
+
+	// Release reports whether a child that is no longer desired is kept, without the parent as its owner, and not
+	// deleted. It is not called for a parent that is being deleted. Events: Normal Released, Warning ReleaseFailed.
+	// Cannot be combined with SkipOwnerReference. Defaults to deletion.
+	Release func(ctx context.Context, parent Type, child ChildType) bool
+
 	lazyInit sync.Once
 	children children[Type, ChildType]
 	defaults shorthand[ChildType]
@@ -136,7 +147,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			reconciler: fmt.Sprintf("ChildReconciler %q", r.Name), childType: r.ChildType, childListType: r.ChildListType,
 			skipOwnerReference: r.SkipOwnerReference,
 			manager:            r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
-			reflectedReasons: r.ReflectedChildErrorReasons,
+			reflectedReasons: r.ReflectedChildErrorReasons, adopts: r.Adopt, releases: r.Release,
 		}
 	})
 }

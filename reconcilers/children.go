@@ -36,6 +36,8 @@ type children[Type, ChildType client.Object] struct {
 	reflectedReasons   []metav1.StatusReason
 	// finalizer is held on the parent while children exist, or "".
 	finalizer string
+	// adopts and releases are the fields Adopt and Release, or nil.
+	adopts, releases func(ctx context.Context, resource Type, child ChildType) bool
 	// byID reports whether the user identifies each child by an id.
 	byID bool
 
@@ -85,6 +87,9 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	}
 	if c.skipOwnerReference && c.listOptions == nil {
 		problems.add("%s must implement ListOptions since owner references are not used", reconciler)
+	}
+	if c.skipOwnerReference && (c.adopts != nil || c.releases != nil) {
+		problems.add("%s must not implement Adopt or Release since owner references are not used", reconciler)
 	}
 }
 
@@ -202,7 +207,7 @@ func (c *children[T, CT]) manageChild(
 		}
 	}
 
-	child, err := c.manageOne(ctx, parent, actual, desired)
+	child, err := c.adoptAndManage(ctx, parent, actual, desired)
 	if err == nil && !nilcheck.IsNilPointer(child) {
 		c.track(ctx, parent, child)
 	}
@@ -234,7 +239,24 @@ func (c *children[T, CT]) deleteExtra(ctx context.Context, parent T, extra []CT)
 	return nil
 }
 
+// adoptAndManage is manageOne for a child that may exist without an owner.
+func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, desired CT) (CT, error) {
+	if !nilcheck.IsNilPointer(desired) && !exists(actual) {
+		var err error
+		if actual, err = c.adopt(ctx, parent, desired); err != nil {
+			var none CT
+			return none, err
+		}
+	}
+	return c.manageOne(ctx, parent, actual, desired)
+}
+
 func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {
+	if nilcheck.IsNilPointer(desired) && exists(actual) {
+		if released, err := c.release(ctx, parent, actual); released || err != nil {
+			return managed, err
+		}
+	}
 	if manager, ok := c.manager.(sharingManager[CT]); ok {
 		managed, err = manager.manage(ctx, parent, actual, desired, !c.shared.Empty())
 	} else {

@@ -102,6 +102,17 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// Existing children without an id are deleted. It must not change the child. Required.
 	IdentifyChild func(child ChildType) string
 
+	// Adopt reports whether an object of a desired name that has no controller becomes a child: it gets the parent as
+	// its controller, and is then updated. It is called for a desired child that does not exist. Without it, and for
+	// objects that another controller owns, the error is AlreadyExists. Events: Normal Adopted, Warning AdoptionFailed.
+	// Cannot be combined with SkipOwnerReference. Defaults to no adoption.
+	Adopt func(ctx context.Context, parent Type, object ChildType) bool
+
+	// Release reports whether a child that is no longer desired is kept, without the parent as its owner, and not
+	// deleted. It is not called for a parent that is being deleted. Events: Normal Released, Warning ReleaseFailed.
+	// Cannot be combined with SkipOwnerReference. Defaults to deletion.
+	Release func(ctx context.Context, parent Type, child ChildType) bool
+
 	lazyInit sync.Once
 	children children[Type, ChildType]
 	defaults shorthand[ChildType]
@@ -163,6 +174,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
 			reflectedReasons: r.ReflectedChildErrorReasons, finalizer: r.Finalizer,
+			adopts: r.Adopt, releases: r.Release,
 		}
 		r.reconciler = &SyncReconciler[T]{Name: "Children", Sync: r.reconcile, SyncDuringFinalization: true}
 		if r.Finalizer != "" {

@@ -228,6 +228,9 @@ func (c *children[T, CT]) describe(n *graph.Node, finalizer string) {
 	} else {
 		n.OwnsKind(c.childType)
 	}
+	if c.adopts != nil || c.releases != nil {
+		n.Needs(c.childType, "", "patch")
+	}
 	n.Finalizer(cmp.Or(finalizer, heldFinalizer(c.manager)))
 	nestManager(n, "ChildObjectManager", c.manager)
 }

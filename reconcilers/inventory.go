@@ -224,6 +224,15 @@ func (i *inventory) has(obj client.Object) bool {
 	return i != nil && obj.GetLabels()[i.key] == i.value
 }
 
+// unlabel removes the label from an object, which is then not pruned.
+func (i *inventory) unlabel(obj client.Object) {
+	if i.has(obj) {
+		labels := maps.Clone(obj.GetLabels())
+		delete(labels, i.key)
+		obj.SetLabels(labels)
+	}
+}
+
 func inventoryFrom(ctx context.Context) *inventory {
 	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
 		return s.inventory

@@ -70,7 +70,8 @@ const memoryBackend = module + "/sandbox/memory"
 const pathParser = module + "/internal/apipath"
 
 // proofs are the modules that users additionally inherit by importing converge, plan or the API in memory of the
-// sandbox: the parts of a Kubernetes API server that internal/memapi uses. controller-runtime requires all of these modules.
+// sandbox: the parts of a Kubernetes API server that internal/memapi uses. controller-runtime requires all of these
+// modules.
 var proofs = []string{
 	"gopkg.in/evanphx/json-patch.v4",
 	"k8s.io/apiserver",

@@ -100,8 +100,8 @@ func (e *env) text(p *plan.Plan, parents ...client.Object) string {
 	return text
 }
 
-// A reconciler of this module, whose objects the API server defaults. What the plan shows happens then, and nothing else
-// is left to plan.
+// A reconciler of this module, whose objects the API server defaults. What the plan shows happens then, and nothing
+// else is left to plan.
 func TestPlan(t *testing.T) {
 	e := newEnv(t)
 	cluster := e.writesNothing(e.RESTConfig())
