@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -108,7 +109,7 @@ func (c *command) main(ctx context.Context, args []string) int {
 	flags := c.flags()
 	err := flags.Parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
-		_, _ = fmt.Fprintf(c.stdout, usage, os.Args[0], flags.FlagUsages())
+		_, _ = fmt.Fprintf(c.stdout, usage, filepath.Base(os.Args[0]), flags.FlagUsages())
 		return exitNoChanges
 	}
 	var found Summary
@@ -162,10 +163,13 @@ func (c *command) plan(ctx context.Context, args []string, summary *Summary) err
 		}
 		return c.print(p)
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	return c.finish(summary)
+	if err != nil {
+		_, _ = fmt.Fprintln(c.stderr, "interrupted, these are the plans so far")
+	}
+	return errors.Join(c.finish(summary), err)
 }
 
 // connect returns the connection to the cluster, and sets the namespace.

@@ -108,7 +108,14 @@ func (c *Change) text(b *strings.Builder) {
 }
 
 func line(f observe.Change, created bool) string {
+	isCondition := strings.Contains(f.Path, "]: ") // the path has its status and reason, the values are messages
 	switch {
+	case isCondition && f.Before == "" && f.After != "":
+		return f.Path + ", message " + f.After
+	case isCondition && f.After != "":
+		return f.Path + ", message " + f.Before + " → " + f.After
+	case isCondition:
+		return f.Path
 	case created || f.Before == "" && f.After != "":
 		return f.Path + " = " + cmp.Or(f.After, `""`)
 	case f.Before == "" && f.After == "":

@@ -31,6 +31,8 @@ func everything() *Plan {
 				{Path: "spec.paused", Before: "true"},
 				{Path: "metadata.labels[a]", After: `"b"`},
 				{Path: "status.conditions[Ready]: status True"},
+				{Path: "status.conditions[A]: added, status True", After: `"new"`},
+				{Path: "status.conditions[B]: status True", Before: `"old"`, After: `"new"`},
 			}},
 			{Action: Update, Kind: "ConfigMap", Namespace: "default", Name: "many", Fields: many},
 			{Action: Replace, Kind: "Service", Namespace: "default", Name: "main"},
@@ -60,6 +62,8 @@ func TestPlanText(t *testing.T) {
     spec.paused removed, was true
     metadata.labels[a] = "b"
     status.conditions[Ready]: status True
+    status.conditions[A]: added, status True, message "new"
+    status.conditions[B]: status True, message "old" → "new"
 ~ ConfigMap default/many
 ` + fields + `    … 5 more fields
 ± Service default/main

@@ -43,7 +43,8 @@ func (c *command) run(args ...string) (stdout, stderr string, code int) {
 func TestPlanCommand(t *testing.T) {
 	e := newEnv(t)
 	c := &command{e, filepath.Join(t.TempDir(), "database")}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", c.path, "../../cmd").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", c.path, "../../cmd")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	db := newDatabase()

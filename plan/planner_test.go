@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/external"
+	"trueup.dev/plan"
+)
+
+func wantError(t *testing.T, want string, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+func TestNew_Errors(t *testing.T) {
+	failure := errors.New("it fails")
+	for name, c := range map[string]struct {
+		cluster client.Client
+		setUp   plan.SetUp
+		options plan.Options
+		want    string
+	}{
+		"no client":        {nil, setUp, plan.Options{}, "a client and a set-up function are required"},
+		"no set-up":        {newCluster(), nil, plan.Options{}, "a client and a set-up function are required"},
+		"negative limit":   {newCluster(), setUp, plan.Options{MaxReconciles: -1}, "MaxReconciles must not be negative, got -1"},
+		"set-up fails":     {newCluster(), func(context.Context, ctrl.Manager) error { return failure }, plan.Options{}, "it fails"},
+		"set-up adds none": {newCluster(), func(context.Context, ctrl.Manager) error { return nil }, plan.Options{}, "no controller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := plan.New(t.Context(), c.cluster, c.setUp, c.options)
+			wantError(t, c.want, err)
+		})
+	}
+}
+
+// two controllers of one kind, of which one cancels the plan.
+func TestPlanner_Errors(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	both := func(ctx context.Context, mgr ctrl.Manager) error {
+		if !external.InPlan(ctx) {
+			t.Error("the context of the set-up does not belong to a plan")
+		}
+		return errors.Join(setUp(ctx, mgr), ctrl.NewControllerManagedBy(mgr).Named("cancels").For(&corev1.ConfigMap{}).Complete(
+			reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+				cancel()
+				return reconcile.Result{}, nil
+			}),
+		))
+	}
+	planner, err := plan.New(t.Context(), newCluster(), both, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer planner.Close()
+	_, err = planner.Plan(ctx, plan.Request{Namespace: "default", Name: "one"})
+	wantError(t, `unknown controller "", must be one of configmap, cancels`, err)
+	wantError(t, `unknown controller "other"`, planner.Each(ctx, plan.Selection{Controller: "other"}, nil))
+	_, err = planner.KindFor("pods")
+	wantError(t, `no controller watches "pods", must be one of configmap`, err)
+	if kind, err := planner.KindFor("ConfigMap"); err != nil || kind.Kind != "ConfigMap" {
+		t.Errorf("kind %v, error %v", kind, err)
+	}
+
+	n := 0
+	stop := errors.New("stop")
+	err = planner.Each(ctx, plan.Selection{Controller: "configmap"}, func(*plan.Plan) error { n++; return stop })
+	if !errors.Is(err, stop) || n != 1 {
+		t.Errorf("error %v after %d plans, want that of the function after the first", err, n)
+	}
+	_, err = planner.Plan(ctx, plan.Request{Controller: "cancels", Namespace: "default", Name: "one"})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v of an interrupted plan", err)
+	}
+}
