@@ -133,6 +133,13 @@ type dependents struct {
 	hidden    []string // kinds that cannot be listed
 }
 
+// forget drops what is known about the objects of the cluster.
+func (d *dependents) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = false
+}
+
 // maxHidden is the number of kinds that a text names.
 const maxHidden = 5
 

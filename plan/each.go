@@ -50,7 +50,7 @@ func (p *Planner) Each(ctx context.Context, selection Selection, each func(*Plan
 	if selection.Kind != (schema.GroupVersionKind{}) {
 		kinds = []schema.GroupVersionKind{selection.Kind}
 	}
-	p.client.indexes.forget()
+	p.forget()
 	e := &eachPlan{planner: p, selection: selection, each: each, seen: map[Request]bool{}}
 	for _, kind := range kinds {
 		if err := e.kind(ctx, kind); err != nil {

@@ -31,6 +31,32 @@ type kindSet struct {
 	applier  *apply.Applier
 	defined  map[schema.GroupVersionKind]bool
 	crds     []*apiextensionsv1.CustomResourceDefinition
+
+	// namespaces are the namespaces that were read. Most plans write in the same ones.
+	namespaces map[string]*unstructured.Unstructured
+}
+
+// forget drops what is known about the objects of the cluster.
+func (s *kindSet) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaces = map[string]*unstructured.Unstructured{}
+}
+
+// read returns an object of the cluster. A namespace is read once.
+func (s *kindSet) read(ctx context.Context, id objectID) (*unstructured.Unstructured, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.namespaces[id.key.Name]; known != nil && id.kind == namespaceKind {
+		return known, nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(id.kind)
+	err := s.cluster.Get(ctx, id.key, u)
+	if err == nil && id.kind == namespaceKind {
+		s.namespaces[id.key.Name] = u
+	}
+	return u, err
 }
 
 func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error) {
@@ -40,6 +66,7 @@ func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error)
 	}
 	return &kindSet{
 		cluster: cluster, registry: registry, applier: apply.New(registry), defined: map[schema.GroupVersionKind]bool{},
+		namespaces: map[string]*unstructured.Unstructured{},
 	}, nil
 }
 

@@ -13,7 +13,6 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -108,9 +107,7 @@ func (o *overlay) load(ctx context.Context, id objectID) error {
 	if _, ok := o.loaded[id]; ok || id.key.Name == "" {
 		return nil
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(id.kind)
-	err := o.cluster.Get(ctx, id.key, u)
+	u, err := o.kinds.read(ctx, id)
 	switch {
 	case apierrs.IsNotFound(err):
 		o.remember(id, nil)

@@ -185,6 +185,13 @@ func (p *Planner) context(ctx context.Context) context.Context {
 	})
 }
 
+// forget drops what earlier plans have learned about the objects of the cluster.
+func (p *Planner) forget() {
+	p.client.indexes.forget()
+	p.kinds.forget()
+	p.dependents.forget()
+}
+
 // begin replaces the overlay by an empty one.
 func (p *Planner) begin() *overlay {
 	o := newOverlay(p.cluster, p.kinds, p.options.FieldManager, p.dryRun)

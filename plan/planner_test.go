@@ -25,7 +25,8 @@ func wantError(t *testing.T, want string, err error) {
 }
 
 func TestNew_Errors(t *testing.T) {
-	failure := errors.New("it fails")
+	fails := func(context.Context, ctrl.Manager) error { return errors.New("it fails") }
+	addsNone := func(context.Context, ctrl.Manager) error { return nil }
 	for name, c := range map[string]struct {
 		cluster client.Client
 		setUp   plan.SetUp
@@ -34,9 +35,9 @@ func TestNew_Errors(t *testing.T) {
 	}{
 		"no client":        {nil, setUp, plan.Options{}, "a client and a set-up function are required"},
 		"no set-up":        {newCluster(), nil, plan.Options{}, "a client and a set-up function are required"},
-		"negative limit":   {newCluster(), setUp, plan.Options{MaxReconciles: -1}, "MaxReconciles must not be negative, got -1"},
-		"set-up fails":     {newCluster(), func(context.Context, ctrl.Manager) error { return failure }, plan.Options{}, "it fails"},
-		"set-up adds none": {newCluster(), func(context.Context, ctrl.Manager) error { return nil }, plan.Options{}, "no controller"},
+		"negative limit":   {newCluster(), setUp, plan.Options{MaxReconciles: -1}, "must not be negative, got -1"},
+		"set-up fails":     {newCluster(), fails, plan.Options{}, "it fails"},
+		"set-up adds none": {newCluster(), addsNone, plan.Options{}, "no controller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := plan.New(t.Context(), c.cluster, c.setUp, c.options)
@@ -53,7 +54,8 @@ func TestPlanner_Errors(t *testing.T) {
 		if !external.InPlan(ctx) {
 			t.Error("the context of the set-up does not belong to a plan")
 		}
-		return errors.Join(setUp(ctx, mgr), ctrl.NewControllerManagedBy(mgr).Named("cancels").For(&corev1.ConfigMap{}).Complete(
+		bldr := ctrl.NewControllerManagedBy(mgr).Named("cancels").For(&corev1.ConfigMap{})
+		return errors.Join(setUp(ctx, mgr), bldr.Complete(
 			reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 				cancel()
 				return reconcile.Result{}, nil

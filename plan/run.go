@@ -32,7 +32,7 @@ func (p *Planner) Plan(ctx context.Context, requests ...Request) (*Plan, error) 
 		}
 		q.Add(r.reconcile())
 	}
-	p.client.indexes.forget()
+	p.forget()
 	return p.plan(ctx, requests)
 }
 
