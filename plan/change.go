@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,8 @@ type Plan struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Events are the events that would be recorded.
 	Events []Event `json:"events,omitempty"`
-	// External are the effects outside of Kubernetes that reconcilers have announced with [trueup.dev/external.Announce].
+	// External are the effects outside of Kubernetes that reconcilers have announced with [trueup.dev/external.Announce],
+	// each text once.
 	External []string `json:"external,omitempty"`
 	// Errors are the errors of reconcilers, of the last reconcile of each request.
 	Errors []Failure `json:"errors,omitempty"`
@@ -151,6 +153,9 @@ func (o *overlay) change(id objectID, before, after map[string]any, mask observe
 	}
 	var err error
 	c.Fields, err = o.compare(id.kind, from, to, mask)
+	if _, ok := o.assumed[id]; ok { // the status is the work of others
+		c.Fields = slices.DeleteFunc(c.Fields, func(f observe.Change) bool { return strings.HasPrefix(f.Path, "status.") })
+	}
 	return c, c.Action != Update || len(c.Fields) > 0, err
 }
 

@@ -32,6 +32,7 @@
 // the code does really happens: calls of a cloud, of a database or of another cluster. Guard such calls with
 // [trueup.dev/external.Announce]. Clients that are made from the manager's rest.Config can make no request.
 //
-// Other controllers do not act during a plan: no Pod starts, and no Deployment becomes available. After a reconcile
+// Other controllers do not act during a plan: no Pod starts, and no Deployment becomes available, unless
+// [Options.AssumeReady] is set. After a reconcile
 // that has written something, RequeueAfter is a request for another reconcile at once. Otherwise it is reported.
 package plan

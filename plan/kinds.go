@@ -25,6 +25,7 @@ var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResource
 // kindSet has the kinds that overlays can write. The definition of a custom kind is read when it is first written.
 type kindSet struct {
 	cluster client.Client
+	mapper  meta.RESTMapper
 
 	mu       sync.Mutex
 	registry *kinds.Registry
@@ -34,6 +35,22 @@ type kindSet struct {
 
 	// namespaces are the namespaces that were read. Most plans write in the same ones.
 	namespaces map[string]*unstructured.Unstructured
+}
+
+// mapper is the mapper of a cluster, with guesses for kinds that the cluster does not have: that of a fake client may
+// be empty. Requests for kinds that a real cluster does not have fail.
+type mapper struct {
+	meta.RESTMapper
+	guess meta.RESTMapper
+}
+
+// RESTMapping implements [meta.RESTMapper].
+func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
+	if meta.IsNoMatchError(err) {
+		return m.guess.RESTMapping(kind, versions...)
+	}
+	return mapping, err
 }
 
 // forget drops what is known about the objects of the cluster.
@@ -65,7 +82,8 @@ func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error)
 		return nil, err
 	}
 	return &kindSet{
-		cluster: cluster, registry: registry, applier: apply.New(registry), defined: map[schema.GroupVersionKind]bool{},
+		cluster: cluster, mapper: mapper{cluster.RESTMapper(), offline.NewMapper(scheme)},
+		registry: registry, applier: apply.New(registry), defined: map[schema.GroupVersionKind]bool{},
 		namespaces: map[string]*unstructured.Unstructured{},
 	}, nil
 }
@@ -79,10 +97,7 @@ func (s *kindSet) ensure(
 	if kind, ok := s.registry.For(gvk); ok && !kind.Custom || s.defined[gvk] {
 		return s.registry, s.applier, "", nil
 	}
-	mapping, err := s.cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) { // the mapper of a fake client may be empty; other clients return this error, too
-		mapping, err = offline.NewMapper(s.cluster.Scheme()).RESTMapping(gvk.GroupKind(), gvk.Version)
-	}
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, nil, "", err
 	}

@@ -66,7 +66,7 @@ type command struct {
 	stdout, stderr io.Writer
 
 	kubeconfig, context, namespace, selector, output, controller string
-	all, summary, withoutDryRun                                  bool
+	all, summary, assumeReady, withoutDryRun                     bool
 	masked                                                       []string
 	maxReconciles                                                int
 }
@@ -97,6 +97,7 @@ func (c *command) flags() *pflag.FlagSet {
 	flags.StringVar(&c.controller, "controller", "", "the name of the only controller to plan for")
 	flags.BoolVar(&c.summary, "summary", false, "print the sums of all plans only")
 	flags.StringSliceVar(&c.masked, "mask", nil, "paths of fields whose values are not shown; those of Secrets never are")
+	flags.BoolVar(&c.assumeReady, "assume-ready", false, "let Deployments and other objects that are written become ready")
 	flags.BoolVar(&c.withoutDryRun, "without-dry-run", false, "do not ask the API server what it would store")
 	flags.IntVar(&c.maxReconciles, "max-reconciles", 10, "how often one request is reconciled in a plan")
 	flags.SortFlags = false
@@ -142,7 +143,7 @@ func (c *command) plan(ctx context.Context, args []string, summary *Summary) err
 	if err != nil {
 		return err
 	}
-	options := Options{WithoutDryRun: c.withoutDryRun, MaxReconciles: c.maxReconciles}
+	options := Options{AssumeReady: c.assumeReady, WithoutDryRun: c.withoutDryRun, MaxReconciles: c.maxReconciles}
 	options.Mask.Paths = c.masked
 	planner, err := New(ctx, cluster, c.setUp, options)
 	if err != nil {

@@ -44,7 +44,14 @@ type overlay struct {
 	deleted  map[objectID]bool
 	seen     int64 // the version up to which events were handled
 	unknown  []string
+	assumed  map[objectID]assumed
 	searched map[types.UID]bool // deleted objects whose dependents were loaded
+}
+
+// assumed is the state of an object that was made ready.
+type assumed struct {
+	uid        types.UID
+	generation int64
 }
 
 // objectID identifies an object.
@@ -57,7 +64,7 @@ func newOverlay(cluster client.Client, kinds *kindSet, manager string, dryRun *d
 	o := &overlay{
 		cluster: cluster, kinds: kinds, manager: manager, dryRun: dryRun, notify: func(memapi.Event) error { return nil },
 		loaded: map[objectID]map[string]any{}, sent: map[objectID]map[string]any{}, by: map[objectID]string{},
-		deleted: map[objectID]bool{}, searched: map[types.UID]bool{},
+		deleted: map[objectID]bool{}, assumed: map[objectID]assumed{}, searched: map[types.UID]bool{},
 	}
 	kinds.mu.Lock()
 	defer kinds.mu.Unlock()

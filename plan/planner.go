@@ -32,6 +32,11 @@ type Options struct {
 	// MaxReconciles limits how often one request is reconciled in a plan. Defaults to 10.
 	MaxReconciles int
 
+	// AssumeReady lets objects that a plan creates or changes become ready: Deployments, StatefulSets, ReplicaSets and
+	// DaemonSets have all replicas, Jobs are complete, Pods run, claims are bound, and Services have a load balancer. So
+	// a plan shows what reconcilers do after they have waited for that. Defaults to false: nothing becomes ready.
+	AssumeReady bool
+
 	// WithoutDryRun does not ask the API server what it would store: plans use the defaults and the validation that they
 	// know. It saves one request for each write. Defaults to false.
 	WithoutDryRun bool
@@ -129,7 +134,7 @@ func New(ctx context.Context, cluster client.Client, setUp SetUp, options Option
 	p.manager = &manager{events: &events{scheme: cluster.Scheme()}}
 	p.manager.Leader = true
 	p.manager.Cluster = offline.Cluster{
-		Scheme: cluster.Scheme(), Mapper: cluster.RESTMapper(), Client: p.client, APIReader: p.client, Cache: p.informers,
+		Scheme: cluster.Scheme(), Mapper: kinds.mapper, Client: p.client, APIReader: p.client, Cache: p.informers,
 	}
 	observe.Of(p.manager).Remove(metrics.Default())
 	if err := setUp(p.context(ctx), p.manager); err != nil {
@@ -181,7 +186,9 @@ func (p *Planner) context(ctx context.Context) context.Context {
 	return planned.With(ctx, func(text string) {
 		p.announcing.Lock()
 		defer p.announcing.Unlock()
-		p.announced = append(p.announced, text)
+		if !slices.Contains(p.announced, text) { // a later reconcile does not see that it is done
+			p.announced = append(p.announced, text)
+		}
 	})
 }
 

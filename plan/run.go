@@ -91,6 +91,12 @@ func (r *run) next(ctx context.Context) bool {
 		r.err = err
 		return true
 	}
+	if r.planner.options.AssumeReady {
+		if changed, err := r.overlay.assume(ctx); err != nil || changed {
+			r.err = err
+			return true
+		}
+	}
 	return r.retry()
 }
 
