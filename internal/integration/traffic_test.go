@@ -12,22 +12,31 @@ import (
 // traffic records the write requests, without events, and those that were answered with a conflict.
 type traffic struct {
 	mu        sync.Mutex
+	answered  sync.Cond // whose lock is mu
+	inFlight  int
 	writes    []string
 	conflicts []string
 }
 
 func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method == http.MethodGet || strings.HasSuffix(request.URL.Path, "/events") {
+			return next.RoundTrip(request)
+		}
+		t.mu.Lock()
+		t.answered.L = &t.mu
+		t.inFlight++
+		t.mu.Unlock()
 		response, err := next.RoundTrip(request)
-		if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			write := request.Method + " " + request.URL.Path
-			if err == nil && response.StatusCode == http.StatusConflict {
-				t.conflicts = append(t.conflicts, write)
-			} else {
-				t.writes = append(t.writes, write)
-			}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.inFlight--
+		t.answered.Broadcast()
+		write := request.Method + " " + request.URL.Path
+		if err == nil && response.StatusCode == http.StatusConflict {
+			t.conflicts = append(t.conflicts, write)
+		} else {
+			t.writes = append(t.writes, write)
 		}
 		return response, err
 	})
@@ -45,10 +54,14 @@ func (t *traffic) conflicted() []string {
 }
 
 // of returns the verbs of the writes to a resource, "configmaps" or "resources/status" for example, in order, without
-// those that were answered with a conflict, because other controllers write the same objects.
+// those that were answered with a conflict, because other controllers write the same objects. It waits for the answers
+// to writes that have been sent: a test may have seen their effect before.
 func (t *traffic) of(resource string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for t.inFlight > 0 {
+		t.answered.Wait()
+	}
 	plural, subresource, _ := strings.Cut(resource, "/")
 	verbs := []string{}
 	for _, write := range t.writes {

@@ -107,7 +107,7 @@ func TestDisruptionBudgetLimitsEvictions(t *testing.T) {
 		now, err := p.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err == nil && (len(now.Items) != 1 || now.Items[0].UID == pods.Items[0].UID ||
 			now.Items[0].Status.Phase != corev1.PodRunning) {
-			err = fmt.Errorf("%d pods, first %+v", len(now.Items), now.Items[0].Status.Phase)
+			err = fmt.Errorf("%d pods: %+v", len(now.Items), now.Items)
 		}
 		return err
 	})
