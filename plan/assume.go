@@ -96,12 +96,7 @@ func conditions(pairs ...string) []any {
 // assume makes the objects ready that the plan has created or changed, and reports whether there are any.
 func (o *overlay) assume(ctx context.Context) (bool, error) {
 	events, err := o.assumeLocked(ctx)
-	for _, e := range events {
-		if err == nil {
-			err = o.notify(e)
-		}
-	}
-	return len(events) > 0, err
+	return len(events) > 0, o.deliver(events, err)
 }
 
 func (o *overlay) assumeLocked(ctx context.Context) (memEvents, error) {

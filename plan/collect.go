@@ -28,12 +28,7 @@ const memapiCollector = "kube-controller-manager"
 // collect does what the garbage collector does after the deletions of the plan, and reports whether that is anything.
 func (o *overlay) collect(ctx context.Context, dependents *dependents) (bool, error) {
 	events, err := o.collectLocked(ctx, dependents)
-	for _, e := range events {
-		if err == nil {
-			err = o.notify(e)
-		}
-	}
-	return len(events) > 0, err
+	return len(events) > 0, o.deliver(events, err)
 }
 
 func (o *overlay) collectLocked(ctx context.Context, dependents *dependents) (memEvents, error) {

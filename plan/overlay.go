@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,12 +81,9 @@ func (o *overlay) note(text string) {
 
 // kindOf returns the kind of an object, or of the items of a list, and makes the overlay know it.
 func (o *overlay) kindOf(ctx context.Context, obj runtime.Object) (schema.GroupVersionKind, error) {
-	gvk, err := o.cluster.GroupVersionKindFor(obj)
+	gvk, err := o.plainKind(obj)
 	if err != nil {
 		return gvk, err
-	}
-	if meta.IsListType(obj) {
-		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	}
 	return gvk, o.define(ctx, gvk)
 }

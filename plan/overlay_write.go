@@ -23,6 +23,11 @@ type request struct {
 // write answers a request. With a dry run, the API server is asked first, and what it would store is taken over.
 func (o *overlay) write(ctx context.Context, r request) error {
 	events, err := o.writeLocked(ctx, r)
+	return o.deliver(events, err)
+}
+
+// deliver passes events to the watches, and returns err or the first error of these.
+func (o *overlay) deliver(events memEvents, err error) error {
 	for _, e := range events {
 		if failed := o.notify(e); failed != nil && err == nil {
 			err = failed
@@ -97,29 +102,22 @@ func (o *overlay) ask(
 	if r.subresource != "" && (r.subresource != statusSubresource || cluster == nil) || o.isNewNamespace(id) {
 		return nil, nil
 	}
-	planned := &unstructured.Unstructured{}
 	attempt := r.obj.DeepCopyObject().(client.Object)
 	if err := r.do(c, attempt, true); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(attempt)
+	before, source := o.server.Content(id.kind, id.key), attempt
+	if before == nil { // what the overlay would allocate, such as an address, may not be valid in the cluster
+		source = r.obj
+	}
+	content, err := contentOf(source)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, &planned.Object); err != nil {
-		return nil, err
-	}
+	planned := &unstructured.Unstructured{Object: content}
 	planned.SetGroupVersionKind(id.kind)
-	before := o.server.Content(id.kind, id.key)
-	switch {
-	case before == nil: // what the overlay would allocate, such as an address, may not be valid in the cluster
-		name := planned.GetName()
-		if planned.Object, err = contentOf(r.obj); err != nil {
-			return nil, err
-		}
-		planned.SetGroupVersionKind(id.kind)
-		planned.SetName(name)
-	case same(planned.Object, before):
+	planned.SetName(attempt.GetName()) // it may be generated
+	if same(content, before) {
 		return nil, nil
 	}
 	answer, err := o.dryRun.store(ctx, o.cluster, planned, cluster, r.subresource)
