@@ -6,7 +6,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,17 +74,9 @@ func (r *applied) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 
 // setUpAppliedTree sets up the same controller as a tree of reconcilers.
 func setUpAppliedTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
-	return setUpTree(ctx, mgr, wiring, &reconcilers.ChildReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
-		DesiredChild: func(_ context.Context, w *api.Widget) (*corev1.ConfigMap, error) {
-			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}, Data: w.Spec.Data}, nil
-		},
-		ChildObjectManager: &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{
-			FieldOwner: fieldOwner, Conflicts: reconcilers.ForceOnConflict,
-		},
-		ReflectChildStatusOnParent: func(_ context.Context, w *api.Widget, child *corev1.ConfigMap, _ error) {
-			if child != nil {
-				w.Status.Child = child.Name
-			}
-		},
-	})
+	child := childReconciler()
+	child.ChildObjectManager = &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{
+		FieldOwner: fieldOwner, Conflicts: reconcilers.ForceOnConflict,
+	}
+	return setUpTree(ctx, mgr, wiring, child)
 }

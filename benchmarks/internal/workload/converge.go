@@ -93,17 +93,23 @@ func (r *oneChild) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 
 // setUpOneChildTree sets up the same controller as a tree of reconcilers.
 func setUpOneChildTree(ctx context.Context, mgr ctrl.Manager, wiring *lab.Wiring) (reconcile.Reconciler, error) {
-	return setUpTree(ctx, mgr, wiring, &reconcilers.ChildReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
+	child := childReconciler()
+	child.MergeBeforeUpdate = func(current, desired *corev1.ConfigMap) { current.Data = desired.Data }
+	return setUpTree(ctx, mgr, wiring, child)
+}
+
+// childReconciler is a reconciler of the child, without its object manager.
+func childReconciler() *reconcilers.ChildReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList] {
+	return &reconcilers.ChildReconciler[*api.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
 		DesiredChild: func(_ context.Context, w *api.Widget) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}, Data: w.Spec.Data}, nil
 		},
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 		ReflectChildStatusOnParent: func(_ context.Context, w *api.Widget, child *corev1.ConfigMap, _ error) {
 			if child != nil {
 				w.Status.Child = child.Name
 			}
 		},
-	})
+	}
 }
 
 func setUpTree(
