@@ -7,8 +7,8 @@ SHELL := /usr/bin/env bash -o pipefail
 GO      ?= go
 TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with Go code, and all modules.
-CODE    := . controlplane benchmarks graph/svg observe/otel research
-MODULES := $(CODE) operators tools
+CODE    := . controlplane graph/svg observe/otel lab
+MODULES := $(CODE) lab/operators tools
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(call flags,$$directory) && $(2)) || exit; done
 # Exports the flags with which the packages of the control plane are compiled, so that they are compiled only once.
@@ -64,9 +64,8 @@ else
 	@echo "== 6 of 6: traces, the benchmarks' own tests, the corpus of bugs, the in-memory API compared with the real one, and public operators"
 	cd graph/svg && $(GO) test $(TESTFLAGS) ./...
 	cd observe/otel && $(GO) test $(TESTFLAGS) ./...
-	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
-	cd research && $(GO) test -p 1 -timeout 30m ./...
-	cd operators && $(GO) test -p 1 -timeout 20m $(OPERATORS)
+	cd lab && $(GO) test -p 1 -timeout 30m ./...
+	cd lab/operators && $(GO) test -p 1 -timeout 20m $(OPERATORS)
 endif
 
 .PHONY: update
@@ -74,8 +73,8 @@ update: ## Write the golden files, and the Go, the output, the figures and the s
 	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./testing/internal/literal ./docs -update
 	$(GO) test -run '^TestReadme' ./examples/database/internal/controller -update
 	$(GO) test -run '^TestInBrowser$$' ./console -update
-	cd benchmarks && $(GO) test ./internal/report -update
-	cd research && $(GO) test -run '^TestFigures$$' ./corpus -update
+	cd lab && $(GO) test ./benchmarks/internal/report -update
+	cd lab && $(GO) test -run '^TestFigures$$' ./corpus -update
 
 FUZZTIME ?= 30s
 
@@ -93,19 +92,19 @@ start: ## Run all commands of docs/start.md in a module outside of this reposito
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".
 	$(GO) test -run '^$$' -bench . -benchmem ./apis/... ./console/... ./converge/... ./duck/... ./informer/... ./internal/... ./logging/... ./observe/... ./operator/... ./plan/... ./reconcilers/... ./resource/... ./stash/... ./testing/... ./tracker/...
-	cd benchmarks && $(GO) run ./converge $(ARGS)
+	cd lab && $(GO) run ./benchmarks/converge $(ARGS)
 
 .PHONY: report
 report: ## Measure what converge finds of a corpus of bugs and of mutants, and what it costs. Takes up to an hour.
-	cd research/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
+	cd lab/corpus && $(GO) test -run '^TestReport$$' -timeout 3h -corpus.report -corpus.out=../../docs/converge/report.json $(ARGS)
 
 .PHONY: envtest-suites
 envtest-suites: control-plane ## Run the envtest suites of controller-runtime on the control plane. ARGS=-update records the outcomes.
-	cd research && $(GO) test -run '^TestSuites$$' -timeout 60m -v ./suites -suites.all $(ARGS)
+	cd lab && $(GO) test -run '^TestSuites$$' -timeout 60m -v ./suites -suites.all $(ARGS)
 
 .PHONY: operators
 operators: ## Run all controllers of public operators. ARGS=-update records the outcomes and writes their table.
-	cd operators && $(GO) test -p 1 -timeout 30m ./... $(ARGS) && $(GO) test . $(ARGS)
+	cd lab/operators && $(GO) test -p 1 -timeout 30m ./... $(ARGS) && $(GO) test . $(ARGS)
 
 .PHONY: control-plane
 control-plane: ## Build the control plane that tests and demo run on, unless it is there already.
@@ -128,7 +127,7 @@ generate: ## Generate deep copies, CRDs and RBAC rules of the examples.
 		$(GO) run ./cmd/trueup rbac --package ./examples/$$example/cmd --name $$example-manager --leader-election \
 			--output examples/$$example/config/rbac/role.yaml || exit 1; \
 	done
-	cd benchmarks && $(TOOL) controller-gen object crd paths=./internal/api/... output:crd:dir=internal/api/crd
+	cd lab && $(TOOL) controller-gen object crd paths=./benchmarks/internal/api/... output:crd:dir=benchmarks/internal/api/crd
 
 .PHONY: fmt
 fmt: ## Format all code.
@@ -137,7 +136,7 @@ fmt: ## Format all code.
 .PHONY: lint
 lint: vet ## Run the linters over all modules.
 	$(call each,$(CODE),$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...)
-	$(call each,operators,$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml $(OPERATORS))
+	$(call each,lab/operators,$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml $(OPERATORS))
 
 .PHONY: vet
 vet: ## Run go vet over all modules.
@@ -183,4 +182,4 @@ check-tidy: ## Fail when a module is not tidy.
 
 .PHONY: check-generate
 check-generate: generate ## Fail when generated files are not up to date.
-	@git diff --exit-code -- internal/fixture examples benchmarks/internal/api || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }
+	@git diff --exit-code -- internal/fixture examples lab/benchmarks/internal/api || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }

@@ -88,7 +88,7 @@ func TestOperatingListsMetrics(t *testing.T) {
 }
 
 // otherDirectories contain no packages of the library.
-var otherDirectories = []string{"docs", "controlplane", "research", "operators", "benchmarks", ".git"}
+var otherDirectories = []string{"docs", "controlplane", "lab", ".git"}
 
 // TestAllMetricsAreRegistered finds metrics in packages that the test of the guide does not import.
 func TestAllMetricsAreRegistered(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAllMetricsAreRegistered(t *testing.T) {
 // metricName matches the metrics of the guide in expressions of PromQL.
 var metricName = regexp.MustCompile(`\b(?:trueup|controller_runtime|workqueue|rest_client)_[a-z_]+`)
 
-// checkExpression reports metrics that do not exist. Package research/alerts parses the expressions.
+// checkExpression reports metrics that do not exist. Package lab/alerts parses the expressions.
 func checkExpression(t *testing.T, registry map[string]string, where, expression string) {
 	t.Helper()
 	names := metricName.FindAllString(expression, -1)

@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"simple", "testing"},
 	{"converge"},
 	{"examples"},
-	{"cmd", "benchmarks", "research", "operators", "docs"},
+	{"cmd", "lab", "docs"},
 }
 
 // sameLayer lists the intended imports within a layer.

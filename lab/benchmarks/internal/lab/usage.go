@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"runtime"
+	"time"
+
+	"trueup.dev/lab/benchmarks/internal/report"
+)
+
+// usage is the consumption of all goroutines, per reconcile.
+type usage struct {
+	microseconds, bytes, allocs float64
+	// cpu is in microseconds. It is valid only if cpuKnown is set.
+	cpu      float64
+	cpuKnown bool
+}
+
+// measure calls a function that does that many reconciles.
+func measure(reconciles int, do func() error) (usage, error) {
+	runtime.GC()
+	before, after := runtime.MemStats{}, runtime.MemStats{}
+	runtime.ReadMemStats(&before)
+	cpuBefore, _ := cpuTime()
+	begin := time.Now()
+	err := do()
+	took := time.Since(begin)
+	cpuAfter, known := cpuTime()
+	runtime.ReadMemStats(&after)
+	n := float64(reconciles)
+	return usage{
+		microseconds: float64(took.Nanoseconds()) / 1000 / n,
+		bytes:        float64(after.TotalAlloc-before.TotalAlloc) / n,
+		allocs:       float64(after.Mallocs-before.Mallocs) / n,
+		cpu:          float64((cpuAfter - cpuBefore).Nanoseconds()) / 1000 / n,
+		cpuKnown:     known,
+	}, err
+}
+
+// usageMetrics are the metrics of a usage.
+type usageMetrics struct{ time, cpu, bytes, allocs report.Metric }
+
+// least returns the minimum of each value: other load on a machine only adds to them.
+func least(a, b usage) usage {
+	return usage{
+		microseconds: min(a.microseconds, b.microseconds), bytes: min(a.bytes, b.bytes), allocs: min(a.allocs, b.allocs),
+		cpu: min(a.cpu, b.cpu), cpuKnown: a.cpuKnown && b.cpuKnown,
+	}
+}
+
+func (t *Trial) reportUsage(metrics usageMetrics, of usage) {
+	t.Report(metrics.time, of.microseconds)
+	if of.cpuKnown {
+		t.Report(metrics.cpu, of.cpu)
+	}
+	t.Report(metrics.bytes, of.bytes)
+	t.Report(metrics.allocs, of.allocs)
+}
+
+// heap returns the used memory after garbage collection.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // a second time for objects of finalizers and pools
+	stats := runtime.MemStats{}
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
