@@ -13,12 +13,8 @@ MODULES := $(CODE) lab/operators tools
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(call flags,$$directory) && $(2)) || exit; done
 # Exports the flags with which the packages of the control plane are compiled, so that they are compiled only once.
 flags    = if [ $(1) = controlplane ]; then export GOFLAGS="$$GOFLAGS $$(tr '\n' ' ' <$(CURDIR)/sandbox/compilerflags.txt)"; fi
-# The public operators that `make test` runs and `make lint` checks: those whose tests and builds are quick.
+# The public operators that `make test-all` runs and `make lint` checks: those whose tests and builds are quick.
 OPERATORS := . ./certmanager ./trustmanager ./karpenter
-# The packages that `make test` tests.
-PKG     ?= ./...
-# One test binary at a time: each may run a control plane of its own.
-TESTFLAGS ?= -race -p 1 -timeout 20m
 
 .PHONY: help
 help: ## Show this help.
@@ -36,37 +32,20 @@ up: ## Start that Kubernetes API and keep it until interrupted. Pass flags with 
 
 ##@ Prove it
 
-# Packages whose tests are quick. They run first, and come from the cache when all packages run.
-SHORT := ./apis ./app ./duck ./internal/architecture ./internal/guard ./internal/hotloop ./internal/step ./logging ./reconcilers ./stash ./time ./tracker ./validation
+# RUN is a regular expression for names of tests, and TESTFLAGS are flags of go test, for example TESTFLAGS=-count=1.
+TESTRUN = $(GO) run -C tools ./testrun $(if $(RUN),-run '$(RUN)') $(if $(TESTFLAGS),-flags '$(TESTFLAGS)')
 
 .PHONY: test
-# What links Kubernetes is tested without the race detector, which would mean to build all of it once more.
-# The mutation detector ends a test binary in which a reconciler changes an object in a cache.
-test: export KUBE_CACHE_MUTATION_DETECTOR = true
-test: control-plane ## Run all tests of all modules, the short ones first, or those of PKG, for example PKG=./tracker/...
-ifneq ($(PKG),./...)
-	$(GO) test $(TESTFLAGS) $(PKG)
-else
-	@echo "== 1 of 6: packages whose tests are quick, with the race detector"
-	$(GO) test $(TESTFLAGS) $(SHORT)
-	@echo "== 2 of 6: all packages, with the race detector: many start control planes"
-	$(GO) test $(TESTFLAGS) ./...
-	@echo "== 3 of 6: without the race detector, which makes them ten times slower: all interleavings, and all faults that converge tries by default"
-	$(GO) test -run '^TestSchedules$$' ./operator
-	$(GO) test ./internal/convergence
-	$(GO) test -run '^TestConverge' ./examples/website/internal/controller ./examples/database/internal/controller
-	$(GO) test -run '^TestRunsAreDeterministic$$' ./converge
-	@echo "== 4 of 6: each command of docs/start.md, in a module outside of this repository"
-	$(GO) test -run '^TestStart$$' -timeout 20m ./docs -start
-	@echo "== 5 of 6: the control plane"
-	cd controlplane && TRUEUP_CONTROLPLANE=$$(cd .. && $(GO) run ./cmd/trueup build) $(GO) test -race -timeout 20m $$($(GO) list ./internal/... | grep -v /internal/controllers)
-	cd controlplane && $(call flags,controlplane) && $(GO) test -timeout 20m . ./cmd/... ./internal/controllers
-	@echo "== 6 of 6: traces, the benchmarks' own tests, the corpus of bugs, the in-memory API compared with the real one, and public operators"
-	cd graph/svg && $(GO) test $(TESTFLAGS) ./...
-	cd observe/otel && $(GO) test $(TESTFLAGS) ./...
-	cd lab && $(GO) test -p 1 -timeout 30m ./...
-	cd lab/operators && $(GO) test -p 1 -timeout 20m $(OPERATORS)
-endif
+test: ## Run the tests of all modules, in about ten minutes, or of PKG, for example PKG=./tracker/... RUN=TestFoo.
+	@$(TESTRUN) $(PKG)
+
+.PHONY: test-all
+test-all: ## Also run what proves more and takes hours: all with the race detector, the corpus, public operators. For each night.
+	@$(TESTRUN) -all
+
+.PHONY: test-part
+test-part: ## Run one fifth of what test-all adds, a different one after each commit; or PART=1 to 5.
+	@$(TESTRUN) -all -part $(or $(PART),commit)
 
 .PHONY: update
 update: ## Write the golden files, and the Go, the output, the figures and the screenshots that guides show.
@@ -87,7 +66,7 @@ fuzz: ## Run each fuzz target for FUZZTIME, 30s by default.
 
 .PHONY: start
 start: ## Run all commands of docs/start.md in a module outside of this repository, and show how long each takes.
-	$(GO) test -run '^TestStart$$' -timeout 20m -v ./docs -start
+	TRUEUP_TEST_START=1 $(GO) test -run '^TestStart$$' -timeout 20m -v ./docs
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".
@@ -134,7 +113,7 @@ fmt: ## Format all code.
 	$(TOOL) golangci-lint fmt
 
 .PHONY: lint
-lint: vet ## Run the linters over all modules.
+lint: ## Run the linters over all modules, among them those of go vet.
 	$(call each,$(CODE),$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...)
 	$(call each,lab/operators,$(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml $(OPERATORS))
 
@@ -161,7 +140,7 @@ tidy: ## Tidy go.mod and go.sum of all modules.
 ##@ Check it as CI does
 
 .PHONY: ci
-ci: check-tidy check-generate lint test check-vuln ## Everything CI checks.
+ci: check-tidy check-generate lint test test-part check-vuln ## Everything CI checks.
 
 # VULNDB is the URL of a copy of the vulnerability database, for example file:///var/lib/vulndb.
 GOVULNCHECK = $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB))

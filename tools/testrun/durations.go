@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// durations are the wall times of the last complete run of each step, in seconds. They are kept in the user's cache
+// directory. That they cannot be read or written fails nothing: they are only shown.
+type durations map[string]float64
+
+func durationsFile() (string, error) {
+	directory, err := os.UserCacheDir()
+	return filepath.Join(directory, "trueup", "test-durations.json"), err
+}
+
+func readDurations() durations {
+	d := durations{}
+	file, err := durationsFile()
+	if err != nil {
+		return d
+	}
+	if content, err := os.ReadFile(file); err == nil && json.Unmarshal(content, &d) != nil {
+		return durations{}
+	}
+	return d
+}
+
+// of returns the time of a step as it is appended to the name of the step.
+func (d durations) of(step string) string {
+	last, ok := d[step]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" (last time %s)", time.Duration(last*float64(time.Second)).Round(time.Second))
+}
+
+func (d durations) record(step string, wall time.Duration) {
+	d[step] = wall.Seconds()
+	file, err := durationsFile()
+	if err != nil {
+		return
+	}
+	content, err := json.MarshalIndent(d, "", "  ")
+	if err == nil && os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+		_ = os.WriteFile(file, content, 0o600)
+	}
+}
