@@ -122,6 +122,13 @@ func (s *scene) create(t *testing.T, name string) {
 	}
 }
 
+// touch changes a Database such that it is reconciled.
+func (s *scene) touch(ctx context.Context, name string, value int) error {
+	db := &databasev1.Database{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d"}}}`, value)
+	return s.client.Patch(ctx, db, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
 // password returns the password of a Database, which the controller has written to a Secret.
 func (s *scene) password(t *testing.T) string {
 	t.Helper()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the pages of the console in Chromium. Each line of the output is a check with its errors, as JSON. Arguments: the
-// URL of the console, a URL whose request causes a reconcile, and optionally the directory of the screenshots. The variable
+// URL of the console, a URL whose requests cause reconciles, and optionally the directory of the screenshots. The variable
 // CHROMIUM is the path of the browser, and HIDDEN a text that no page may contain.
 import { chromium } from "playwright-core";
-import { contrastErrors, focusables, structureErrors } from "./page.mjs";
+import { contrastErrors, focusables, focusIsVisible, structureErrors } from "./page.mjs";
 
 const [base, control, screenshots] = process.argv.slice(2);
 const pages = {
@@ -20,15 +20,21 @@ const pages = {
   missing: "objects/Database/default/none",
 };
 
+const desktop = { width: 1100, height: 720 };
+const phone = { width: 390, height: 800 };
+
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM,
   args: ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 
+const report = (name, errors, started) => console.log(JSON.stringify({ name, errors, seconds: (performance.now() - started) / 1000 }));
+
 // check runs a function with a new page. The function returns nothing, or calls fail for each error.
-const check = async (name, run, options = {}) => {
+const check = async (name, run) => {
   const errors = [];
-  const context = await browser.newContext({ viewport: { width: 1100, height: 720 }, ...options });
+  const started = performance.now();
+  const context = await browser.newContext({ viewport: desktop });
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   try {
@@ -37,7 +43,7 @@ const check = async (name, run, options = {}) => {
     errors.push(String(error.stack));
   }
   await context.close();
-  console.log(JSON.stringify({ name, errors }));
+  report(name, errors, started);
 };
 
 // listen collects what the browser reports as an error.
@@ -59,21 +65,89 @@ const listen = (page) => {
 
 const isLive = (page) => page.getByText("Updated live.").waitFor();
 
-await check("pages have no errors and keep the content security policy", async (page, fail) => {
+// The inspections of each page. The function inspect runs on every page, and verify on the last one: it fails if inspect
+// does not find an error.
+const inspections = {
+  "pages have no errors and keep the content security policy": {
+    inspect: async (page, fail, { name, response, errors }) => {
+      const policy = response.headers()["content-security-policy"] ?? "";
+      if (!policy.startsWith("default-src 'none'") || policy.includes("unsafe")) fail(`policy ${policy}`);
+      errors.splice(0).filter((e) => name !== "missing" || !e.includes("404")).forEach(fail);
+    },
+    verify: async (page, fail, errors) => {
+      const reported = page.waitForEvent("console");
+      await page.evaluate(() => { document.body.insertAdjacentHTML("beforeend", "<p style='color:red'></p>"); });
+      await reported;
+      if (!errors.some((e) => e.includes("Content Security Policy"))) fail("an inline style is not reported: the check does not work");
+    },
+  },
+  "screen readers find landmarks, headings, labels and tables": {
+    inspect: async (page, fail) => (await page.evaluate(structureErrors)).forEach(fail),
+    verify: async (page, fail) => {
+      // Updates replace the content of main only.
+      await page.evaluate(() => { document.body.insertAdjacentHTML("beforeend", "<h5>x</h5><input><table><tr><td>x</td></tr></table>"); });
+      if ((await page.evaluate(structureErrors)).length !== 3) fail("errors are not reported: the check does not work");
+    },
+  },
+  "pages do not contain the values of Secrets": {
+    inspect: async (page, fail) => {
+      const hidden = process.env.HIDDEN;
+      if (!hidden) fail("HIDDEN is not set");
+      for (const text of [hidden, btoa(hidden)]) if ((await page.content()).includes(text)) fail(`the page contains ${text}`);
+    },
+  },
+  "text has enough contrast in the light theme": contrast("light"),
+  "text has enough contrast in the dark theme": contrast("dark"),
+  "pages fit the screen of a phone": {
+    inspect: async (page, fail) => {
+      await page.setViewportSize(phone);
+      const [content, screen] = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
+      if (screen !== phone.width) fail(`the screen is ${screen} pixels wide: the check does not work`);
+      if (content > screen) fail(`${content} pixels wide on a screen of ${screen}`);
+      await page.setViewportSize(desktop);
+    },
+  },
+};
+
+function contrast(colorScheme) {
+  return {
+    inspect: async (page, fail) => {
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(() => { for (const d of document.querySelectorAll("details")) d.open = true; });
+      (await page.evaluate(contrastErrors)).forEach(fail);
+      const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      const isDark = background.match(/\d+/g).slice(0, 3).every((channel) => channel < 64);
+      if (isDark !== (colorScheme === "dark")) fail(`the background is ${background}`);
+    },
+    verify: async (page, fail) => {
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(() => {
+        const text = document.body.appendChild(document.createElement("p"));
+        text.textContent = "gray on gray";
+        text.style.setProperty("color", "#888");
+        text.style.setProperty("background-color", "#777");
+      });
+      if ((await page.evaluate(contrastErrors)).length === 0) fail("gray on gray is not reported: the check does not work");
+    },
+  };
+}
+
+// Each page is loaded once for all inspections.
+const found = Object.fromEntries(Object.keys(inspections).map((name) => [name, []]));
+await check("pages can be inspected", async (page) => {
   const errors = listen(page);
   for (const [name, path] of Object.entries(pages)) {
     const response = await page.goto(base + path);
     await isLive(page);
-    const policy = response.headers()["content-security-policy"] ?? "";
-    if (!policy.startsWith("default-src 'none'") || policy.includes("unsafe")) fail(`${name}: policy ${policy}`);
-    const unexpected = errors.splice(0).filter((e) => name !== "missing" || !e.includes("404"));
-    unexpected.forEach((e) => fail(`${name}: ${e}`));
+    for (const [title, { inspect }] of Object.entries(inspections)) {
+      await inspect(page, (error) => found[title].push(`${name}: ${error}`), { name, response, errors });
+    }
   }
-  const reported = page.waitForEvent("console");
-  await page.evaluate(() => { document.body.insertAdjacentHTML("beforeend", "<p style='color:red'></p>"); });
-  await reported;
-  if (!errors.some((e) => e.includes("Content Security Policy"))) fail("an inline style is not reported: the check does not work");
+  for (const [title, { verify }] of Object.entries(inspections)) {
+    await verify?.(page, (error) => found[title].push(error), errors);
+  }
 });
+for (const [title, errors] of Object.entries(found)) report(title, errors, performance.now());
 
 await check("the worst objects are first", async (page, fail) => {
   await page.goto(base);
@@ -157,24 +231,22 @@ await check("the keyboard reaches everything, in order", async (page, fail) => {
   for (const name of ["search", "controller", "permissions", "failing", "looping"]) {
     await page.goto(base + pages[name]);
     await isLive(page);
-    await page.getByRole("button", { name: "Pause" }).click(); // updates replace elements
-    await page.evaluate(() => { document.activeElement.blur(); document.getSelection().removeAllRanges(); });
+    // Updates replace elements. A click of a mouse would be where Tab continues; the first Tab has to reach element 0.
+    await page.evaluate(() => document.getElementById("pause").click());
     await page.evaluate(focusables);
     const count = await page.evaluate(() => document.querySelectorAll("[data-focusable]").length);
-    const seen = [];
-    for (let i = 0; i <= count; i++) {
+    const order = [];
+    for (let i = 0; i < count; i++) {
       await page.keyboard.press("Tab");
-      if (await page.evaluate(() => document.activeElement === document.body)) continue; // between the last and the first
-      seen.push(await page.evaluate(() => document.activeElement.dataset.focusable ?? document.activeElement.outerHTML));
-      const visible = await page.evaluate(() => {
-        const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
-        return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
-      });
-      if (!visible) fail(`${name}: the focus is not visible on element ${i}`);
+      order.push(await page.evaluate(() => document.activeElement.dataset.focusable ?? document.activeElement.outerHTML));
+      if (!(await page.evaluate(focusIsVisible))) fail(`${name}: the focus is not visible on element ${i}`);
     }
-    const start = seen.indexOf("0"); // the browser continues where the last click was
-    const order = [...seen.slice(start), ...seen.slice(0, start)].map(Number);
-    if (order.some((position, i) => position !== i)) fail(`${name}: order ${order} of ${count}`);
+    if (order.some((position, i) => position !== String(i))) fail(`${name}: order ${order} of ${count}`);
+    // Then the focus leaves the page. Whether the browser or the first element has it then depends on the browser.
+    await page.keyboard.press("Tab");
+    await page.waitForFunction((last) => document.activeElement.dataset.focusable !== last, String(count - 1));
+    const next = await page.evaluate(() => (document.activeElement === document.body ? "0" : document.activeElement.dataset.focusable));
+    if (next !== "0") fail(`${name}: element ${next} follows the last one`);
   }
 });
 
@@ -190,48 +262,11 @@ await check("Enter opens objects and runs, and skips to the content", async (pag
   await isLive(page);
   await page.getByRole("button", { name: "Pause" }).click();
   const second = page.locator(".runs details").nth(1);
+  if (await second.evaluate((element) => element.open)) fail("the second run is open before it is opened");
   await second.locator("summary").focus();
   await page.keyboard.press("Enter");
   if (!(await second.evaluate((element) => element.open))) fail("Enter does not open a run");
 });
-
-await check("screen readers find landmarks, headings, labels and tables", async (page, fail) => {
-  for (const [name, path] of Object.entries(pages)) {
-    await page.goto(base + path);
-    (await page.evaluate(structureErrors)).forEach((error) => fail(`${name}: ${error}`));
-  }
-  // Updates replace the content of main only.
-  await page.evaluate(() => { document.body.insertAdjacentHTML("beforeend", "<h5>x</h5><input><table><tr><td>x</td></tr></table>"); });
-  if ((await page.evaluate(structureErrors)).length !== 3) fail("errors are not reported: the check does not work");
-});
-
-for (const colorScheme of ["light", "dark"]) {
-  await check(`text has enough contrast in the ${colorScheme} theme`, async (page, fail) => {
-    for (const [name, path] of Object.entries(pages)) {
-      await page.goto(base + path);
-      await page.evaluate(() => { for (const d of document.querySelectorAll("details")) d.open = true; });
-      (await page.evaluate(contrastErrors)).forEach((error) => fail(`${name}: ${error}`));
-    }
-    const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const isDark = background.match(/\d+/g).slice(0, 3).every((channel) => channel < 64);
-    if (isDark !== (colorScheme === "dark")) fail(`the background is ${background}`);
-    await page.evaluate(() => {
-      const text = document.body.appendChild(document.createElement("p"));
-      text.textContent = "gray on gray";
-      text.style.setProperty("color", "#888");
-      text.style.setProperty("background-color", "#777");
-    });
-    if ((await page.evaluate(contrastErrors)).length === 0) fail("gray on gray is not reported: the check does not work");
-  }, { colorScheme });
-}
-
-await check("pages fit the screen of a phone", async (page, fail) => {
-  for (const [name, path] of Object.entries(pages)) {
-    await page.goto(base + path);
-    const [content, screen] = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
-    if (content > screen) fail(`${name}: ${content} pixels wide on a screen of ${screen}`);
-  }
-}, { viewport: { width: 390, height: 800 } });
 
 await check("a new reconcile appears without a reload", async (page, fail) => {
   await page.goto(base + "?q=new-tenant");
@@ -242,12 +277,25 @@ await check("a new reconcile appears without a reload", async (page, fail) => {
   await page.getByRole("link", { name: "new-tenant-1" }).waitFor();
   if (!(await page.evaluate(() => window.notReloaded))) fail("the page was reloaded");
   await page.getByRole("button", { name: "Pause" }).click();
-  await fetch(control);
-  await page.waitForTimeout(2500);
+  // The updates of a page are at least one interval apart: after two of them, the paused page would have had one.
+  const other = await page.context().newPage();
+  await other.goto(base + "?q=new-tenant");
+  await isLive(other);
+  for (const name of ["new-tenant-2", "new-tenant-3"]) {
+    await fetch(control);
+    await other.getByRole("link", { name }).waitFor();
+  }
   if (await page.getByRole("link", { name: "new-tenant-2" }).count()) fail("a paused page changes");
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("link", { name: "new-tenant-2" }).waitFor();
 });
+
+// update waits until the page was replaced after a new run of the object that fails.
+const update = async (page) => {
+  await page.evaluate(() => { document.querySelector("h1").dataset.before = "yes"; });
+  await fetch(`${control}/failing`);
+  await page.waitForFunction(() => !document.querySelector("h1").dataset.before);
+};
 
 await check("an update keeps open runs and the focus", async (page, fail) => {
   await page.goto(base + pages.failing);
@@ -256,19 +304,45 @@ await check("an update keeps open runs and the focus", async (page, fail) => {
   const id = await last.getAttribute("id");
   await last.locator("summary").focus();
   await page.keyboard.press("Enter");
-  await page.evaluate(() => { document.querySelector("main").dataset.before = "yes"; document.querySelector("h1").dataset.before = "yes"; });
-  await fetch(control);
-  await page.waitForFunction(() => !document.querySelector("h1").dataset.before);
+  await update(page);
   const after = await page.evaluate((id) => [document.getElementById(id).open, document.activeElement.parentElement.id], id);
   if (after[0] !== true || after[1] !== id) fail(`open and focus: ${after}, want ${id}`);
 });
 
-await check("pages do not contain the values of Secrets", async (page, fail) => {
-  const hidden = process.env.HIDDEN;
-  if (!hidden) fail("HIDDEN is not set");
-  for (const [name, path] of Object.entries(pages)) {
-    await page.goto(base + path);
-    for (const text of [hidden, btoa(hidden)]) if ((await page.content()).includes(text)) fail(`${name} contains ${text}`);
+await check("an update closes the run that was the first one, unless it has the focus", async (page, fail) => {
+  await page.goto(base + pages.failing);
+  await isLive(page);
+  const runs = page.locator(".runs details");
+  const openRuns = () => runs.evaluateAll((all) => all.map((run, i) => (run.open ? i : -1)).filter((i) => i >= 0));
+  const replaced = async () => {
+    const first = await runs.first().getAttribute("id");
+    await update(page);
+    await page.waitForFunction((id) => document.querySelector(".runs details").id !== id, first);
+    return first;
+  };
+  await replaced();
+  if ((await openRuns()).join() !== "0") fail(`open runs: ${await openRuns()}, want the first one only`);
+  await runs.first().locator("summary").focus();
+  const focused = await page.evaluate(() => document.activeElement.parentElement.id);
+  await replaced();
+  const after = await page.evaluate((id) => [document.getElementById(id).open, document.activeElement.parentElement.id], focused);
+  if (after[0] !== true || after[1] !== focused) fail(`open and focus: ${after}, want ${focused}`);
+});
+
+await check("an update keeps the focus on the same link and table", async (page, fail) => {
+  const elements = {
+    search: "tbody tr:has(a[href$='/shop']) a[href$='/controllers/Database']", // each row has this link
+    controller: ".scroll",
+  };
+  for (const [name, selector] of Object.entries(elements)) {
+    await page.goto(base + pages[name]);
+    await isLive(page);
+    await page.keyboard.press("Tab"); // the focus is visible for users of the keyboard
+    await page.locator(selector).focus();
+    await update(page);
+    const has = await page.evaluate((selector) => document.activeElement === document.querySelector(selector), selector);
+    if (!has) fail(`${name}: ${selector} lost the focus to ${await page.evaluate(() => document.activeElement.outerHTML.slice(0, 200))}`);
+    if (!(await page.evaluate(focusIsVisible))) fail(`${name}: the focus is not visible`);
   }
 });
 

@@ -9,6 +9,12 @@ export const focusables = () => {
     .forEach((element, i) => { element.dataset.focusable = i; });
 };
 
+// focusIsVisible reports whether the element with the focus has an outline.
+export const focusIsVisible = () => {
+  const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+  return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+};
+
 // structureErrors returns what a screen reader misses.
 export const structureErrors = () => {
   const errors = [];

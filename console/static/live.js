@@ -14,19 +14,31 @@
     return selection && !selection.isCollapsed && content.contains(selection.anchorNode);
   };
 
+  // nth returns a function that finds the element again: the elements of a selector with the same key keep their order.
+  const nth = (element, selector, key) => {
+    const same = () => [...content.querySelectorAll(selector)].filter((e) => key(e) === wanted);
+    const wanted = key(element);
+    const i = same().indexOf(element);
+    return () => same()[i];
+  };
+  const href = (a) => a?.getAttribute("href");
+
   const focused = () => {
     const element = document.activeElement;
     if (!content.contains(element)) return null;
     const details = element.closest("details");
     if (element.tagName === "SUMMARY" && details) return () => document.getElementById(details.id)?.querySelector("summary");
-    const href = element.getAttribute("href");
-    if (href) return () => [...content.querySelectorAll("a")].find((a) => a.getAttribute("href") === href);
+    if (element.matches(".scroll")) return nth(element, ".scroll", (e) => e.getAttribute("aria-label"));
+    // Rows have links to the same page, for example of the controller. The first link of a row tells them apart.
+    if (href(element)) return nth(element, "a[href]", (a) => `${href(a)} ${href(a.closest("tr, li")?.querySelector("a"))}`);
     return null;
   };
 
   const show = (html) => {
     if (selecting()) return;
-    const open = new Map([...content.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
+    // A run that is open only because it was the first one closes when there is a newer one, unless it has the focus.
+    const open = new Map([...content.querySelectorAll("details[id]")]
+      .filter((d, i) => d.open !== (i === 0) || d.contains(document.activeElement)).map((d) => [d.id, d.open]));
     const scrolled = [...content.querySelectorAll(".scroll")].map((e) => e.scrollLeft);
     const focus = focused();
     content.innerHTML = html; // made by the templates of the server, which escape values
