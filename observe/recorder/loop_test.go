@@ -40,6 +40,9 @@ func TestIsItLooping(t *testing.T) {
 	again := *want
 	again.Last, again.Delay = p.run.Started, delayed.After
 	expect("after a delayed run that writes", &again)
+	p.begin("a", delayed)
+	p.observe(&observe.ReconcileFinished{Run: p.run, Result: reconcile.Result{RequeueAfter: time.Millisecond}})
+	expect("after a run that waits for the rest of the delay", &again)
 	p.start("a", delayed)
 	p.finish(reconcile.Result{}, nil)
 	expect("after a delayed run without a write", nil)

@@ -139,7 +139,8 @@ func (o *Object) update(rec *runState, outcome Outcome) {
 }
 
 // updateLoop sets the loop that the object is in. Reconciles without a change occur within loops too: each write of a
-// loop causes an event. A loop ends with such a reconcile that was delayed because of it.
+// loop causes an event. A loop ends with such a reconcile that was delayed because of it, unless it executed no step:
+// then an event started it shortly before the end of the delay, and it only waits for the rest.
 func (o *Object) updateLoop(rec *runState, outcome Outcome) {
 	delay := time.Duration(0)
 	for i := range rec.causes {
@@ -153,6 +154,7 @@ func (o *Object) updateLoop(rec *runState, outcome Outcome) {
 		loop.Last, loop.Delay = rec.started, delay
 		o.Loop = &loop
 	case o.Loop == nil:
+	case outcome == NoOp && delay > 0 && len(rec.steps) == 0:
 	case outcome == NoOp && (delay > 0 || !o.Loop.continues(rec.started)):
 		o.Loop = nil
 	case delay > 0:

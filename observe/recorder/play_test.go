@@ -43,6 +43,12 @@ func (p *play) observe(e observe.Event) {
 }
 
 func (p *play) start(name string, causes ...observe.Cause) {
+	p.begin(name, causes...)
+	p.enter(root)
+}
+
+// begin plays the start of a run that has not executed a step.
+func (p *play) begin(name string, causes ...observe.Cause) {
 	if len(causes) == 0 {
 		causes = []observe.Cause{{Type: observe.CauseResync, Count: 1}}
 	}
@@ -54,7 +60,6 @@ func (p *play) start(name string, causes ...observe.Cause) {
 		Started: cmp.Or(p.from, started).Add(time.Duration(p.runs) * time.Second),
 	}
 	p.observe(&observe.ReconcileStarted{Run: p.run})
-	p.enter(root)
 }
 
 func (p *play) enter(path []string) { p.observe(&observe.StepStarted{Run: p.run, Path: path}) }
