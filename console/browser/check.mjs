@@ -149,6 +149,18 @@ await check("pages can be inspected", async (page) => {
 });
 for (const [title, errors] of Object.entries(found)) report(title, errors, performance.now());
 
+// Before the checks that change objects.
+if (screenshots) {
+  await check("screenshots", async (page) => {
+    for (const [name, height] of [["objects", 620], ["failing", 700], ["controller", 980], ["permissions", 560]]) {
+      await page.setViewportSize({ width: 960, height });
+      await page.goto(base + pages[name]);
+      await isLive(page);
+      await page.screenshot({ path: `${screenshots}/console-${name}.png` });
+    }
+  });
+}
+
 await check("the worst objects are first", async (page, fail) => {
   await page.goto(base);
   const states = await page.locator("td[data-label=State]").allInnerTexts();
@@ -346,14 +358,4 @@ await check("an update keeps the focus on the same link and table", async (page,
   }
 });
 
-if (screenshots) {
-  await check("screenshots", async (page) => {
-    for (const [name, height] of [["objects", 620], ["failing", 700], ["controller", 980], ["permissions", 560]]) {
-      await page.setViewportSize({ width: 960, height });
-      await page.goto(base + pages[name]);
-      await isLive(page);
-      await page.screenshot({ path: `${screenshots}/console-${name}.png` });
-    }
-  });
-}
 await browser.close();
