@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,32 +109,62 @@ type goPackage struct {
 	}
 }
 
-func goList(t *testing.T, args ...string) []goPackage {
+// allPackages returns all packages of the module, with those that they depend on, by their import paths.
+func allPackages(t *testing.T) map[string]goPackage {
 	t.Helper()
-	return goListIn(t, "../..", args...)
+	listed, err := listPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listed
 }
 
-// goListIn lists packages of the module in a directory.
-func goListIn(t *testing.T, directory string, args ...string) []goPackage {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports,Module"}, args...)...)
+// listPackages runs go list once for all tests.
+var listPackages = sync.OnceValues(func() (map[string]goPackage, error) { return goList("../..", "./...") })
+
+// goList lists packages of the module in a directory and those that they depend on.
+func goList(directory, pattern string) (map[string]goPackage, error) {
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Module", pattern)
 	cmd.Dir = directory
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, stderr.String())
+		return nil, fmt.Errorf("%v: %w\n%s", cmd, err, stderr.String())
 	}
-	packages := []goPackage{}
+	listed := map[string]goPackage{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		p := goPackage{}
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
+			return listed, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		packages = append(packages, p)
+		listed[p.ImportPath] = p
 	}
+}
+
+// inModule reports whether the package belongs to the module that was listed.
+func (p goPackage) inModule() bool { return p.Module != nil && p.Module.Main }
+
+// dependencies returns the packages and all that they depend on, except the standard library.
+func dependencies(t *testing.T, paths ...string) map[string]goPackage {
+	t.Helper()
+	listed, found := allPackages(t), map[string]goPackage{}
+	for pending := slices.Clone(paths); len(pending) > 0; {
+		path := pending[0]
+		pending = pending[1:]
+		p, ok := listed[path]
+		if _, seen := found[path]; seen || ok && p.Module == nil {
+			continue
+		}
+		if !ok && path != "C" {
+			t.Fatalf("go list does not list %s", path)
+		}
+		found[path] = p
+		pending = append(pending, p.Imports...)
+	}
+	return found
 }
 
 // folder is the first element of a package's path within the module. It is "" for the root package and packages of
@@ -152,9 +184,9 @@ func layerOf(folder string) int {
 
 func TestImportsPointDownwards(t *testing.T) {
 	checked := 0
-	for _, p := range goList(t, "./...") {
+	for _, p := range allPackages(t) {
 		from := folder(p.ImportPath)
-		if from == "" {
+		if from == "" || !p.inModule() {
 			continue
 		}
 		checked++
@@ -210,33 +242,27 @@ func TestDirectDependenciesAreListed(t *testing.T) {
 func libraryPackages(t *testing.T) []string {
 	t.Helper()
 	paths := []string{}
-	for _, p := range goList(t, "./...") {
-		if layer := layerOf(folder(p.ImportPath)); layer >= 0 && layer < layerOf("examples") &&
+	for _, p := range allPackages(t) {
+		if layer := layerOf(folder(p.ImportPath)); p.inModule() && layer >= 0 && layer < layerOf("examples") &&
 			folder(p.ImportPath) != "internal" {
 			paths = append(paths, p.ImportPath)
 		}
 	}
+	slices.Sort(paths)
 	return paths
 }
 
 func TestLibrariesUseOnlyListedModules(t *testing.T) {
-	packages := goList(t, append([]string{"-deps"}, libraryPackages(t)...)...)
-	moduleOf := map[string]string{}
-	for _, p := range packages {
-		if p.Module != nil {
-			moduleOf[p.ImportPath] = p.Module.Path
-		}
-	}
-	checked := 0
-	for _, p := range packages {
-		if p.Module == nil || !p.Module.Main {
+	all, checked := dependencies(t, libraryPackages(t)...), 0
+	for _, p := range all {
+		if !p.inModule() {
 			continue
 		}
 		for _, imported := range p.Imports {
-			used := moduleOf[imported]
-			if used == "" || used == module {
+			if all[imported].Module == nil || all[imported].inModule() {
 				continue
 			}
+			used := all[imported].Module.Path
 			checked++
 			// sandbox uses golang.org/x/term to detect whether progress goes to a terminal.
 			allowed := slices.Contains(libraries, used) || used == "golang.org/x/term" && folder(p.ImportPath) == "sandbox" ||
@@ -258,8 +284,8 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 // Users of the library and of converge can run the tool without further entries in go.sum. The tool contains the API in
 // memory.
 func TestToolNeedsNoFurtherModules(t *testing.T) {
-	library := modulesOf(t, []string{"./reconcilers", "./converge"})
-	for path := range modulesOf(t, []string{"./cmd/trueup"}) {
+	library := modulesOf(t, module+"/reconcilers", module+"/converge")
+	for path := range modulesOf(t, module+"/cmd/trueup") {
 		if !library[path] {
 			t.Errorf("cmd/trueup needs module %s, which reconcilers and converge do not", path)
 		}
@@ -280,21 +306,21 @@ func TestInheritedModules(t *testing.T) {
 			programs = append(programs, path)
 		}
 	}
-	inherited := modulesOf(t, programs)
+	inherited := modulesOf(t, programs...)
 	compareModules(t, "testdata/inherited_modules.txt", inherited)
 	for golden, packages := range map[string][]string{
 		"testdata/inherited_modules_converge.txt": tests, "testdata/inherited_modules_cel.txt": {celRules},
 	} {
-		added := modulesOf(t, packages)
+		added := modulesOf(t, packages...)
 		maps.DeleteFunc(added, func(path string, _ bool) bool { return inherited[path] })
 		compareModules(t, golden, added)
 	}
 }
 
-func modulesOf(t *testing.T, packages []string) map[string]bool {
+func modulesOf(t *testing.T, paths ...string) map[string]bool {
 	t.Helper()
 	modules := map[string]bool{}
-	for _, p := range goList(t, append([]string{"-deps"}, packages...)...) {
+	for _, p := range dependencies(t, paths...) {
 		if p.Module != nil && !p.Module.Main {
 			modules[p.Module.Path] = true
 		}
