@@ -4,12 +4,13 @@
 // reconciler-runtime. The examples in the documentation of each version must compile with trueup and behave as
 // documented. Examples of the older generations only need type parameters.
 //
-// Each generation has a file with a test for each documented example that differs from the previous generation:
+// Each generation has a file with a test for each documented example that uses names, fields or signatures which later
+// generations do not have. The tables of packages reconcilers, testing and tracker test the other examples:
 //
 //	v05_test.go      reconciler-runtime v0.1 to v0.5: ParentReconciler, functions that are not typed
 //	v11_test.go      reconciler-runtime v0.6 to v0.11: ResourceReconciler with a Type, AggregateReconciler, webhooks
-//	v19_test.go      reconciler-runtime v0.12 to v0.19: type parameters, child sets, flow control
-//	runtime_test.go  reconciler.io runtime v0.20 and later: object managers, advice, typed stashers
+//	v19_test.go      reconciler-runtime v0.12 to v0.19: finalizers of children, halts, the time of a request
+//	runtime_test.go  reconciler.io runtime v0.20 and later: object managers
 //
 // The documented tests are in testkit_*_test.go. The replacements for removed names are in mended*_test.go.
 // moved_test.go runs the commands of the migration guides on whole programs. rows_table_test.go lists the tests of each

@@ -47,6 +47,7 @@ func TestGoFix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles all imports of the program unless they are in the build cache")
 	}
+	t.Parallel()
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

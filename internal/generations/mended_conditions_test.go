@@ -11,6 +11,7 @@ import (
 
 	"trueup.dev/apis"
 	"trueup.dev/sandbox"
+	_ "trueup.dev/sandbox/memory"
 )
 
 // What replaces the conditions of v0.1 to v0.3, as the guide has it.
@@ -42,7 +43,10 @@ func TestV05_ConditionSeverity(t *testing.T) {
 
 // No API server stores a metav1.Condition without a reason, whatever its status is.
 func TestV05_ConditionsNeedAReason(t *testing.T) {
-	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{gatewayCRD()}})
+	// The API in memory validates custom resources with the code of the API server.
+	env := sandbox.ForTest(t, sandbox.TestOptions{
+		Options: sandbox.Options{Backend: sandbox.Memory}, CRDs: []any{gatewayCRD()},
+	})
 	api, err := client.New(env.RESTConfig(), client.Options{Scheme: testScheme})
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,9 @@ func oldModule(t *testing.T, name, folder string) *usermodule.Module {
 	if testing.Short() {
 		t.Skip("compiles all that the program imports, unless the build cache has it")
 	}
+	t.Parallel()
 	m := usermodule.New(t, "../..")
+	m.Env = append(m.Env, "GOFLAGS=-ldflags=-w") // debug information takes half of the time of a link
 	m.Write(t, "go.mod", "module "+name+"\n\n"+oldGo)
 	m.UseCheckout(t)
 	writeFiles(t, m, folder)

@@ -44,7 +44,7 @@ var rowTests = map[string]map[string][]string{
 			"TestV05_ReconcilerTestSuite", "TestV11_ReconcilerTests",
 		},
 		"`rtesting.SubReconcilerTestSuite{}`, `Parent`, `ExpectParent`": {
-			"TestV05_SubReconcilerTestSuite", "TestV05_FinalizerCase", "TestV11_FinalizerCase",
+			"TestV05_SubReconcilerTestSuite", "TestV05_FinalizerCase", "TestV11_AdditionalConfigs",
 		},
 		"`rts.Test(…)`": {"TestV05_ReconcilerTestSuite", "TestGoFix"},
 		"`rtesting.Factory`, `rtesting.Wrapper`, `testing/factories`": {"TestV05_Factories"},
@@ -53,7 +53,7 @@ var rowTests = map[string]map[string][]string{
 	},
 	"v0.6-v0.11.md": {
 		"`ResourceReconciler{Type: &T{}}`": {
-			"TestV11_ResourceReconciler", "TestMovedProgram_V11",
+			"TestMovedProgram_V11",
 		},
 		"`AggregateReconciler{Type: &T{}}`, with `ListType` in some versions": {
 			"TestV11_AggregateReconciler", "TestMovedProgram_V11",
@@ -90,11 +90,11 @@ var rowTests = map[string]map[string][]string{
 		},
 		"`rtesting.BoolPtr`, `StringPtr`, …": {"TestMovedProgram_V11"},
 		"`rtesting.SubReconcilerTests{}`, `SubReconcilerTestSuite{}`": {
-			"TestMovedProgram_V11", "TestV11_FinalizerCase",
+			"TestMovedProgram_V11", "TestV05_SubReconcilerTestSuite",
 		},
 		"`rts.Test(…)`": {"TestGoFix"},
 		"`ReconcilerTestCase.Key`, `SubReconcilerTestCase.Parent`, `ExpectParent`": {
-			"TestV05_ReconcilerTestSuite", "TestV05_FinalizerCase", "TestV11_ReconcilerTests", "TestV11_FinalizerCase",
+			"TestV05_ReconcilerTestSuite", "TestV05_FinalizerCase", "TestV11_ReconcilerTests", "TestV11_AdditionalConfigs",
 		},
 		"cases that expect status updates": {"TestMovedProgram_V11"},
 		"objects with a deletion timestamp in tests": {

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -70,48 +69,6 @@ func TestV11_SubReconcilerTests(t *testing.T) {
 			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
 		) reconcilers.SubReconciler[*Function] {
 			return trackImages("system")
-		},
-	)
-}
-
-func TestV11_FinalizerCase(t *testing.T) {
-	rts := rtesting.SubReconcilerTestSuite[*Function]{
-		{
-			Name:     "add 'test.finalizer' finalizer",
-			Resource: function.DieReleasePtr(),
-			ExpectEvents: []rtesting.Event{
-				rtesting.NewEvent(function, testScheme, corev1.EventTypeNormal, "FinalizerPatched",
-					`Patched finalizer %q`, "test.finalizer"),
-			},
-			ExpectResource: function.
-				MetadataDie(func(metadata *metav1.ObjectMeta) {
-					metadata.Finalizers = []string{"test.finalizer"}
-					metadata.ResourceVersion = "1000"
-				}).DieReleasePtr(),
-			ExpectPatches: []rtesting.PatchRef{
-				{
-					Group:     "generations.trueup.dev",
-					Kind:      "Function",
-					Namespace: function.GetNamespace(),
-					Name:      function.GetName(),
-					PatchType: types.MergePatchType,
-					Patch:     []byte(`{"metadata":{"finalizers":["test.finalizer"],"resourceVersion":"999"}}`),
-				},
-			},
-		},
-	}
-
-	rts.Test(
-		t,
-		testScheme,
-		func(
-			*testing.T, *rtesting.SubReconcilerTestCase[*Function], reconcilers.Config,
-		) reconcilers.SubReconciler[*Function] {
-			return &reconcilers.SyncReconciler[*Function]{
-				Sync: func(ctx context.Context, resource *Function) error {
-					return reconcilers.AddFinalizer(ctx, resource, "test.finalizer")
-				},
-			}
 		},
 	)
 }

@@ -27,31 +27,6 @@ import (
 
 // The documented examples of v0.6 to v0.11: the parent is called the resource, and its type is a field.
 
-func TestV11_ResourceReconciler(t *testing.T) {
-	function := newFunction()
-	w := newWorld(t, function)
-	reconcileRoot(t, &reconcilers.ResourceReconciler[*Function]{
-		Name: "Function",
-		Type: &Function{},
-		Reconciler: reconcilers.Sequence[*Function]{
-			&reconcilers.SyncReconciler[*Function]{
-				Name: "TargetImage",
-				Sync: func(_ context.Context, resource *Function) error {
-					resource.Status.MarkImageResolved()
-					resource.Status.TargetImage = resource.Spec.Image
-					return nil
-				},
-			},
-			parentChildImageReconciler(),
-		},
-
-		Config: w.Config,
-	}, function)
-	w.get(t, function)
-	equal(t, "target image", "registry.example.com/square", function.Status.TargetImage)
-	equal(t, "condition", metav1.ConditionTrue, function.Status.GetCondition("ImageResolved").Status)
-}
-
 type webhookRules = []admissionregistrationv1.RuleWithOperations
 
 const webhookRulesKey reconcilers.StashKey = "webhook-rules"
@@ -127,30 +102,6 @@ func TestV11_AggregateReconciler(t *testing.T) {
 	equal(t, "other fields are unchanged", "trigger.example.com", trigger.Webhooks[0].Name)
 	reconcileRoot(t, r, trigger)
 	equal(t, "events", []string{`Normal Updated: Updated ValidatingWebhookConfiguration "my-trigger"`}, w.Events)
-}
-
-// The field Type of CastResource is now the second type parameter.
-func TestV11_CastResource(t *testing.T) {
-	function := newFunction()
-	w := newWorld(t, function)
-	reconcileBelow(t, w, reconcilers.Sequence[*Function]{
-		&reconcilers.CastResource[*Function, *ImageRef]{
-			Reconciler: &reconcilers.SyncReconciler[*ImageRef]{
-				Sync: func(_ context.Context, resource *ImageRef) error {
-					resource.Spec.Image += "@sha256:1"
-					return nil
-				},
-			},
-		},
-		&reconcilers.SyncReconciler[*Function]{
-			Sync: func(_ context.Context, resource *Function) error {
-				equal(
-					t, "changes of the cast are copied to the resource", "registry.example.com/square@sha256:1", resource.Spec.Image,
-				)
-				return nil
-			},
-		},
-	}, function)
 }
 
 func TestV11_WithConfig(t *testing.T) {
