@@ -29,7 +29,7 @@ func TestBuild_WritesACopy(t *testing.T) {
 		dir:                          filepath.Join(dir, controlPlaneName),
 		filepath.Join(dir, "new", "folder") + "/": filepath.Join(dir, "new", "folder", controlPlaneName),
 	} {
-		c := startWith(t, env, "build", "--output="+output)
+		c := startNow(t, env, "build", "--output="+output)
 		if code := c.ends(); code != 0 || c.lastLine() != want {
 			t.Errorf("build --output=%q: exit code %d, want 0 and the path %s\n%s", output, code, want, c.output())
 			continue
@@ -51,7 +51,7 @@ func TestBuild_PrintsThePlaceInTheCache(t *testing.T) {
 	t.Parallel()
 	cache := filepath.Join(t.TempDir(), "cache")
 	env := []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache}
-	key, dir := startWith(t, env, "build", "--print-key"), startWith(t, env, "build", "--print-dir")
+	key, dir := startNow(t, env, "build", "--print-key"), startNow(t, env, "build", "--print-dir")
 	if key.ends() != 0 || dir.ends() != 0 {
 		t.Fatalf("%s%s", key.output(), dir.output())
 	}
@@ -76,7 +76,7 @@ func TestBuild_Mistakes(t *testing.T) {
 		"--output: mkdir " + file: {"--output=" + filepath.Join(file, "x")},
 		`unknown argument "x"`:    {"x"},
 	} {
-		c := startWith(t, []string{sandbox.BinaryVariable + "=" + file}, append([]string{"build"}, args...)...)
+		c := startNow(t, []string{sandbox.BinaryVariable + "=" + file}, append([]string{"build"}, args...)...)
 		if code := c.ends(); code == 0 || !strings.Contains(c.output(), want) {
 			t.Errorf("build %v: exit code %d, want an error with %q\n%s", args, code, want, c.output())
 		}

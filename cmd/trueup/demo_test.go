@@ -74,7 +74,7 @@ metadata: {name: shops}
 
 func TestDemo_ownSites(t *testing.T) {
 	t.Parallel()
-	c := start(t, "demo", "-f", write(t, "own.yaml", ownSite))
+	c := startNow(t, withoutCluster, "demo", "--memory", "-f", write(t, "own.yaml", ownSite))
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
 	}
@@ -148,7 +148,7 @@ spec: {domains: [x]}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := start(t, append([]string{"demo"}, tc.args...)...)
+			c := startNow(t, withoutCluster, append([]string{"demo", "--memory"}, tc.args...)...)
 			if code := c.ends(); code != 1 {
 				t.Errorf("exit code %d, want 1", code)
 			}
@@ -164,7 +164,7 @@ spec: {domains: [x]}
 
 func TestDemo_neverReady(t *testing.T) {
 	t.Parallel()
-	c := start(t, "demo", "--timeout", "3s", "-f", write(t, "stuck.yaml", `apiVersion: demo.trueup.dev/v1
+	c := startNow(t, withoutCluster, "demo", "--memory", "--timeout", "3s", "-f", write(t, "stuck.yaml", `apiVersion: demo.trueup.dev/v1
 kind: Website
 metadata: {name: shop}
 spec:
@@ -239,7 +239,7 @@ func TestDemo_interrupted(t *testing.T) {
 
 func TestDemo_stays(t *testing.T) {
 	t.Parallel()
-	c := start(t, "demo", "--stay", "-f", write(t, "own.yaml", ownSite))
+	c := startNow(t, withoutCluster, "demo", "--memory", "--stay", "-f", write(t, "own.yaml", ownSite))
 	_, kubeconfig, _ := strings.Cut(c.sees("export KUBECONFIG="), "=")
 	if line := c.sees("kubectl edit"); !strings.HasSuffix(line, "kubectl edit website alone -n shops") {
 		t.Errorf("how to edit: %s", line)
@@ -259,7 +259,7 @@ func TestDemo_stays(t *testing.T) {
 		err := k.Get(t.Context(), client.ObjectKeyFromObject(site), site)
 		return err == nil && site.Status.URL == "http://later.example.com"
 	})
-	why := start(t, "why", "website", "shops/later", "--url", console)
+	why := startNow(t, nil, "why", "website", "shops/later", "--url", console)
 	if code := why.ends(); code != 0 || !strings.Contains(why.stdout.String(), "create Deployment shops/later") {
 		t.Errorf("trueup why: exit code %d\n%s", code, why.output())
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 func TestGraph_OfTheExample(t *testing.T) {
-	c := start(t, "graph", "--package", "../../examples/database/cmd")
+	t.Parallel()
+	c := startNow(t, nil, "graph", "--package", "../../examples/database/cmd")
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
 	}
@@ -33,12 +34,13 @@ func TestGraph_OfTheExample(t *testing.T) {
 }
 
 func TestRBAC_OfTheExample(t *testing.T) {
+	t.Parallel()
 	role, err := os.ReadFile("../../examples/database/config/rbac/role.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pkg := []string{"rbac", "--package", "../../examples/database/cmd"}
-	c := start(t, append(pkg, "--name", "database-manager", "--leader-election")...)
+	c := startNow(t, nil, append(pkg, "--name", "database-manager", "--leader-election")...)
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
 	}
@@ -47,7 +49,7 @@ func TestRBAC_OfTheExample(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "role.yaml")
-	c = start(t, append(pkg, "--namespace", "shop", "--output", file)...)
+	c = startNow(t, nil, append(pkg, "--namespace", "shop", "--output", file)...)
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())
 	}
@@ -61,7 +63,7 @@ func TestRBAC_OfTheExample(t *testing.T) {
 		"--markers --namespace a": "error: --markers and --namespace exclude each other",
 		"--config Remote":         `error: --config: no WithConfig "Remote" declares permissions`,
 	} {
-		c := start(t, append(pkg, strings.Fields(flags)...)...)
+		c := startNow(t, nil, append(pkg, strings.Fields(flags)...)...)
 		if code := c.ends(); code != 1 || !strings.Contains(c.output(), want) {
 			t.Errorf("%s: exit code %d, want 1 and %q in:\n%s", flags, code, want, c.output())
 		}
@@ -69,6 +71,7 @@ func TestRBAC_OfTheExample(t *testing.T) {
 }
 
 func TestGraph_Mistakes(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string
 		want string
@@ -78,7 +81,7 @@ func TestGraph_Mistakes(t *testing.T) {
 		"no line":    {[]string{"--package", "../../examples/quickstart"}, "does not import trueup.dev/graph; call"},
 		"no package": {[]string{"--package", "./nowhere"}, "error: --package ./nowhere: "},
 	} {
-		c := start(t, append([]string{"graph"}, tc.args...)...)
+		c := startNow(t, nil, append([]string{"graph"}, tc.args...)...)
 		if code := c.ends(); code != 1 || !strings.Contains(c.output(), tc.want) {
 			t.Errorf("%s: exit code %d, want 1 and %q in:\n%s", name, code, tc.want, c.output())
 		}
@@ -94,7 +97,7 @@ func TestGraph_AsADrawing(t *testing.T) {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	c := start(t, "graph", "--package", "../../examples/database/cmd", "--format", "svg")
+	c := startNow(t, nil, "graph", "--package", "../../examples/database/cmd", "--format", "svg")
 	if code := c.ends(); code != 0 || !strings.Contains(c.stdout.String(), ">owns</text>\n") {
 		t.Errorf("exit code %d, want 0 and an SVG file:\n%s", code, c.output())
 	}

@@ -61,11 +61,8 @@ func buildAndRun(m *testing.M) (int, error) {
 
 // controlPlaneIsBuilt builds the control plane, so that a start takes seconds. The deadlines of tests depend on that.
 var controlPlaneIsBuilt = sync.OnceValue(func() error {
-	sb, err := sandbox.Start(context.Background(), sandbox.Options{Controllers: []string{"none"}})
-	if err != nil {
-		return err
-	}
-	return sb.Stop()
+	_, err := sandbox.Build(context.Background(), sandbox.Options{})
+	return err
 })
 
 // command is a run of the command.
@@ -92,6 +89,9 @@ func startWith(t *testing.T, env []string, args ...string) *command {
 	}
 	return startNow(t, env, args...)
 }
+
+// withoutCluster is the environment of commands with --memory: they refuse an existing cluster.
+var withoutCluster = []string{sandbox.KubeconfigVariable + "="}
 
 // startNow is startWith for commands that need no control plane.
 func startNow(t *testing.T, env []string, args ...string) *command {

@@ -44,6 +44,9 @@ func TestUp_memory(t *testing.T) {
 	c := startNow(t, nil, "up", "--memory", "--kubeconfig", extra, "-f", crds, "-f", write(t, "shop.yaml", withDeployment))
 	c.sees("This is the API in memory")
 	host := hostIn(c.sees("Kubernetes is up at"))
+	if _, got, _ := strings.Cut(c.sees("export KUBECONFIG="), "="); got != "'"+extra+"'" {
+		t.Errorf("KUBECONFIG=%s, want it in quotes", got)
+	}
 	k := connect(t, extra)
 	eventually(t, func() bool {
 		web := &appsv1.Deployment{}

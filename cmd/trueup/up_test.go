@@ -73,7 +73,7 @@ func TestUp_keepsItsData(t *testing.T) {
 func TestUp_doesNotOverwriteKubeconfig(t *testing.T) {
 	t.Parallel()
 	mine := write(t, "kubeconfig", "mine")
-	c := start(t, "up", "--kubeconfig", mine)
+	c := startNow(t, withoutCluster, "up", "--memory", "--kubeconfig", mine)
 	if code := c.ends(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
@@ -126,17 +126,6 @@ func TestUp_forPrograms(t *testing.T) {
 	}
 }
 
-func TestUp_quotes(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "my cluster")
-	c := start(t, "up", "--dir", dir, "--controllers", "none")
-	if _, got, _ := strings.Cut(c.sees("export KUBECONFIG="), "="); got != "'"+filepath.Join(dir, "kubeconfig")+"'" {
-		t.Errorf("KUBECONFIG=%s, want it in quotes", got)
-	}
-	c.signal(syscall.SIGINT)
-	c.ends()
-}
-
 func TestUp_detectsTheEndOfTheControlPlane(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -162,7 +151,7 @@ func TestUp_detectsTheEndOfTheControlPlane(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	c := start(t, "version")
+	c := startNow(t, nil, "version")
 	if code := c.ends(); code != 0 || !strings.HasPrefix(c.stdout.String(), "trueup ") {
 		t.Errorf("exit code %d\n%s", code, c.output())
 	}
@@ -170,7 +159,7 @@ func TestVersion(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	t.Parallel()
-	c := start(t, "upp")
+	c := startNow(t, nil, "upp")
 	if code := c.ends(); code != 1 || !strings.Contains(c.stderr.String(), `error: unknown command "upp"`) {
 		t.Errorf("exit code %d\n%s", code, c.output())
 	}
@@ -222,7 +211,7 @@ spec:
 
 func TestUp_appliesFiles(t *testing.T) {
 	t.Parallel()
-	c := start(t, "up", "-f", write(t, "guestbook.yaml", guestbook))
+	c := startNow(t, withoutCluster, "up", "--memory", "-f", write(t, "guestbook.yaml", guestbook))
 	_, kubeconfig, _ := strings.Cut(c.sees("export KUBECONFIG="), "=")
 	k := connect(t, kubeconfig)
 	book := &unstructured.Unstructured{}
@@ -250,7 +239,7 @@ func TestUp_doesNotApplyMistakes(t *testing.T) {
 		unknown: "error: " + unknown + `: document 1 (line 1): Teapot "a": ` +
 			`the API does not serve this kind of example.com/v1`,
 	} {
-		c := start(t, "up", "-f", file)
+		c := startNow(t, withoutCluster, "up", "--memory", "-f", file)
 		if code := c.ends(); code != 1 || !strings.Contains(c.stderr.String(), want) {
 			t.Errorf("exit code %d, want 1 and %q\n%s", code, want, c.output())
 		}
