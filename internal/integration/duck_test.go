@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
@@ -147,23 +146,6 @@ func TestCastResource(t *testing.T) {
 	e.WaitForDeletion(resource)
 	if name := <-cleaned; name != "it" {
 		t.Errorf("cleaned up after %q", name)
-	}
-}
-
-// A reconciler for any kind of object below a root for one.
-func TestCastResource_toAnInterface(t *testing.T) {
-	e := newEnv(t)
-	e.start(root(&reconcilers.CastResource[*fixture.Resource, client.Object]{
-		Reconciler: configMapOf("-of-anything", func(obj client.Object) map[string]string {
-			return map[string]string{"name": obj.GetName()}
-		}),
-	}))
-	resource := newResource("it", nil)
-	e.Add(resource)
-	child := newConfigMap("it-of-anything", nil)
-	until(e, child, dataIs(map[string]string{"name": "it"}))
-	if !metav1.IsControlledBy(child, resource) {
-		t.Errorf("owners of the child: %v", child.OwnerReferences)
 	}
 }
 

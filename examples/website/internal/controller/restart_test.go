@@ -5,11 +5,8 @@ package controller_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
 )
@@ -69,41 +66,6 @@ func TestRestart_inTheMiddle(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of all objects of a site: they change with every write that changes something.
-func (e *env) versions(name string) map[string]string {
-	e.Helper()
-	var service corev1.Service
-	var site websitev1.Website
-	e.Must(e.get(&service, name))
-	e.Must(e.get(&site, name))
-	versions := map[string]string{"site": site.ResourceVersion}
-	for _, child := range []client.Object{
-		e.configMap(name + "-content"), e.configMap(name + "-lang-de"), e.deployment(name), &service,
-	} {
-		versions[fmt.Sprintf("%T %s", child, child.GetName())] = child.GetResourceVersion()
-	}
-	return versions
-}
-
-func TestRestart_changesNothingOfASettledSite(t *testing.T) {
-	e := newEnv(t)
-	stop := e.startController()
-	site := newSite("shop")
-	site.Spec.Languages = []websitev1.Language{{Code: "de"}}
-	e.Add(site)
-	e.settle("shop")
-	stop()
-	before := e.versions("shop")
-
-	e.records.published.Store(0)
-	e.recheck = 50 * time.Millisecond
-	e.startController()
-	e.passes(3) // two reconciles are complete then
-	if diff := cmp.Diff(before, e.versions("shop")); diff != "" {
-		t.Errorf("resource versions (-before +after the restart):\n%s", diff)
-	}
-}
-
 // The server adds defaults to written objects. They are not drift: reconciles of a settled site write nothing.
 func TestSettledSite_makesNoWrites(t *testing.T) {
 	e := newEnv(t)
@@ -144,15 +106,4 @@ func (e *env) touch(name string, times int) {
 			return nil
 		})
 	}
-}
-
-// passes waits until n reconciles are complete.
-func (e *env) passes(n int64) {
-	e.Helper()
-	e.Eventually(func() error {
-		if got := e.records.published.Load(); got < n {
-			return fmt.Errorf("%d of %d reconciles", got, n)
-		}
-		return nil
-	})
 }
