@@ -256,8 +256,10 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// TestAdvice reports a delete of an object that is not in the cache, which does no harm here.
+// TestAdvice reports a delete of an object that is not in the cache, which does no harm here, and nothing if the delete
+// has a precondition.
 func TestAdvice(t *testing.T) {
+	safe := false
 	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		wanted := secret.Data["value"][0] == '1'
 		configMap := configMapOf(secret, true)
@@ -267,7 +269,11 @@ func TestAdvice(t *testing.T) {
 		case err != nil || wanted:
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
-		return reconcile.Result{}, client.IgnoreNotFound(e.Client.Delete(ctx, configMap))
+		var options []client.DeleteOption
+		if safe {
+			options = append(options, client.Preconditions{UID: &configMap.UID})
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(e.Client.Delete(ctx, configMap, options...))
 	})
 	report, err := Check(t, s, DefaultOptions())
 	if err != nil || report.Failure != nil {
@@ -281,8 +287,12 @@ func TestAdvice(t *testing.T) {
 	}
 	s.Strict = true
 	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure == nil ||
-		report.Failure.Violation.Cause != CauseUnconditionalDelete {
+		report.Failure.Violation.Oracle != OracleAdvice || report.Failure.Violation.Cause != CauseUnconditionalDelete {
 		t.Errorf("strict: got %v, %v, want the advice", report.Failure, err)
+	}
+	safe = true
+	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure != nil {
+		t.Errorf("strict, with a precondition: got %v, %v, want no advice", report.Failure, err)
 	}
 }
 
@@ -323,33 +333,60 @@ func TestStaleCacheAndExternalSystem(t *testing.T) {
 	}
 }
 
-// TestReadyBeforeExternalSystem sets Ready first.
-func TestReadyBeforeExternalSystem(t *testing.T) {
+// TestReadyBeforeDependents sets Ready before another object, in the cluster or outside of it, exists.
+func TestReadyBeforeDependents(t *testing.T) {
+	for name, create := range map[string]func(ctx context.Context, e Env, budget client.Object) error{
+		"cloud address": func(ctx context.Context, e Env, _ client.Object) error {
+			return e.Cloud.Put(ctx, "address", "a")
+		},
+		"ConfigMap default/page": func(ctx context.Context, e Env, budget client.Object) error {
+			page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "page"}}
+			if err := controllerutil.SetControllerReference(budget, page, scheme.Scheme); err != nil {
+				return err
+			}
+			return client.IgnoreAlreadyExists(e.Client.Create(ctx, page))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := Check(t, readyScenario(true, create), Options{Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := report.Failure; f == nil || f.Violation.Oracle != OracleStatus ||
+				f.Violation.Message != "PodDisruptionBudget default/a is Ready before "+name+" exists" {
+				t.Errorf("got %v, want that it is Ready too early", f)
+			}
+			report, err = Check(t, readyScenario(false, create), Options{Seed: 1})
+			if err != nil || report.Failure != nil {
+				t.Errorf("the correct order fails: %v\n%s", err, report.Failure)
+			}
+		})
+	}
+}
+
+// readyScenario sets Ready before or after something is created.
+func readyScenario(early bool, create func(ctx context.Context, e Env, budget client.Object) error) Scenario {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
-	s := Scenario{
-		Scheme: scheme.Scheme, For: budget, Steps: Steps(Apply(budget), Settle()),
+	return Scenario{
+		Scheme: scheme.Scheme, For: budget, Owns: []client.Object{&corev1.ConfigMap{}},
+		Steps: Steps(Apply(budget), Settle()),
 		New: func(e Env) reconcile.Reconciler {
 			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 				found := &policyv1.PodDisruptionBudget{}
 				if err := e.Client.Get(ctx, req.NamespacedName, found); err != nil {
 					return reconcile.Result{}, client.IgnoreNotFound(err)
 				}
-				if len(found.Status.Conditions) == 0 {
-					found.Status.Conditions = []metav1.Condition{
-						{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Soon", LastTransitionTime: metav1.Now()},
+				ready := len(found.Status.Conditions) > 0
+				if ready || !early {
+					if err := create(ctx, e, found); err != nil || ready {
+						return reconcile.Result{}, err
 					}
-					return reconcile.Result{}, e.Client.Status().Update(ctx, found)
 				}
-				return reconcile.Result{}, e.Cloud.Put(ctx, "address", found.Name)
+				found.Status.Conditions = []metav1.Condition{
+					{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Soon", LastTransitionTime: metav1.Now()},
+				}
+				return reconcile.Result{}, e.Client.Status().Update(ctx, found)
 			})
 		},
-	}
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := report.Failure; f == nil ||
-		f.Violation.Message != "PodDisruptionBudget default/a is Ready before cloud address exists" {
-		t.Errorf("got %v, want that it is Ready too early", f)
 	}
 }
