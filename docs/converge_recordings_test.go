@@ -191,7 +191,7 @@ func TestRecordingGuide(t *testing.T) {
 			t.Fatal(err)
 		}
 		// endregion
-		report, err := converge.Check(t, scenario, converge.Options{Seed: 1, Recoveries: 1000, Pairs: 1000})
+		report, err := converge.Check(t, scenario, converge.Options{Seed: 1, Recoveries: 1000, Pairs: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
