@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var guideRow = regexp.MustCompile(`(?m)^\| \[([a-z-]+)\]\(faults/([a-z-]+)\.md\) \| (.*) \| (.*) \|$`)
+var guideRow = regexp.MustCompile(`(?m)^\| \[([a-z-]+)\]\(#([a-z-]+)\) \| (.*) \| (.*) \|$`)
 
 // TestFaultTableOfGuide checks that the tables of the guide are the table of faults.
 func TestFaultTableOfGuide(t *testing.T) {

@@ -6,15 +6,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"trueup.dev/converge"
 )
 
 // constants returns the constants of package converge that have a type, by their values.
@@ -43,74 +38,57 @@ func constants(t *testing.T, file, typ string) map[string]string {
 	return found
 }
 
-// TestConvergePages checks that each oracle and each fault has a page that names it, and that no other pages exist.
+// goTest matches links to a test of converge.
+var goTest = regexp.MustCompile(`\[(Test\w+)[^\]]*\]\((\.\./\.\./converge/\w+_test\.go)\)`)
+
+// TestConvergePages checks that each oracle and each fault has a row and a section, which names the usual mistake and
+// code that a test runs, and that no other sections exist. Tests of lab/corpus run the entries that sections name.
 func TestConvergePages(t *testing.T) {
 	for _, c := range []struct {
-		file, typ, index string
-		atLeast          int
+		file, typ, page, heading string
+		atLeast                  int
 	}{
-		{"../converge/oracle.go", "Oracle", "converge/oracles.md", 10},
-		{"../converge/fault.go", "Fault", "converge/faults.md", 20},
+		{"../converge/oracle.go", "Oracle", "converge/oracles.md", "##", 10},
+		{"../converge/fault.go", "Fault", "converge/faults.md", "###", 20},
 	} {
 		named := constants(t, c.file, c.typ)
 		if len(named) < c.atLeast {
 			t.Errorf("%s: found only %d constants of type %s", c.file, len(named), c.typ)
 		}
-		folder := strings.TrimSuffix(c.index, ".md")
-		index := readFile(t, c.index)
-		var pages []string
+		parts := strings.Split(readFile(t, c.page), "\n"+c.heading+" ")
+		sections := map[string]string{}
+		for _, part := range parts[1:] {
+			title, content, _ := strings.Cut(part, "\n")
+			if named[title] == "" {
+				t.Errorf("%s: the section %q describes no fault and no oracle", c.page, title)
+			}
+			sections[title], _, _ = strings.Cut(content, "\n## ")
+		}
 		for value, name := range named {
-			page := filepath.Join(folder, strings.ReplaceAll(strings.ToLower(value), " ", "-")+".md")
-			pages = append(pages, page)
-			text := readFile(t, page)
-			for _, want := range []string{"# " + value, "`converge." + name + "`", "`" + value + "`"} {
-				if !strings.Contains(text, want) {
-					t.Errorf("%s does not say %q", page, want)
+			anchor := strings.ReplaceAll(strings.ToLower(value), " ", "-")
+			if row := "| [" + value + "](#" + anchor + ") |"; !strings.Contains(readFile(t, c.page), row) {
+				t.Errorf("%s has no row %s", c.page, row)
+			}
+			section := sections[value]
+			for _, want := range []string{
+				"`converge." + name + "`", "- **The usual mistake:** ", "- **When it is not your fault:** ", "- **As code:** [",
+			} {
+				if !strings.Contains(section, want) {
+					t.Errorf("%s: the section %q does not say %q", c.page, value, want)
 				}
 			}
-			if lines := strings.Count(text, "\n"); lines > 35 {
-				t.Errorf("%s has %d lines, which is more than 35", page, lines)
+			if lines := strings.Count(section, "\n"); lines > 25 {
+				t.Errorf("%s: the section %q has %d lines, which is more than 25", c.page, value, lines)
 			}
-			if link := "(" + filepath.Base(folder) + "/" + filepath.Base(page) + ")"; !strings.Contains(index, link) {
-				t.Errorf("%s has no link %s", c.index, link)
-			}
-		}
-		for _, page := range glob(t, folder+"/*.md") {
-			if !slices.Contains(pages, page) {
-				t.Errorf("%s describes no fault and no oracle", page)
-			}
-		}
-	}
-}
-
-// TestConvergeLessons_all checks that each fault and each oracle has a lesson.
-func TestConvergeLessons_all(t *testing.T) {
-	for value := range constants(t, "../converge/fault.go", "Fault") {
-		if _, ok := faultLessons[converge.Fault(value)]; !ok {
-			t.Errorf("no lesson for %s", value)
-		}
-	}
-	for value := range constants(t, "../converge/oracle.go", "Oracle") {
-		if _, ok := oracleLessons[converge.Oracle(value)]; !ok {
-			t.Errorf("no lesson for %s", value)
-		}
-	}
-}
-
-var relativeLink = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-
-// TestConvergeLinks checks that the links of the pages work.
-func TestConvergeLinks(t *testing.T) {
-	links := 0
-	for _, page := range glob(t, "converge.md", "converge/*.md", "converge/*/*.md") {
-		for _, match := range relativeLink.FindAllStringSubmatch(readFile(t, page), -1) {
-			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
-				t.Errorf("%s: the target of the link %s does not exist", page, match[1])
+			test := goTest.FindStringSubmatch(section)
+			switch {
+			case test == nil && !strings.Contains(section, "](../../lab/corpus/"):
+				t.Errorf("%s: the section %q names no entry of lab/corpus, and no test", c.page, value)
+			case test != nil && !strings.Contains(readFile(t, "converge/"+test[2]), "func "+test[1]+"("):
+				t.Errorf("%s: the section %q names %s, which %s does not have", c.page, value, test[1], test[2])
+			case test != nil && !strings.Contains(readFile(t, "converge/"+test[2]), name):
+				t.Errorf("%s: the section %q names %s, which does not use %s", c.page, value, test[2], name)
 			}
 		}
-	}
-	if links < 100 {
-		t.Errorf("found only %d links", links)
 	}
 }
