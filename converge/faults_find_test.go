@@ -21,16 +21,18 @@ import (
 )
 
 // TestFaultsFindBugs finds mistakes with a single fault each, and nothing in the same reconcilers without the mistake.
-// It has the faults for which lab/corpus has no mistake that only they find; docs/converge/faults.md links to both.
+// It has what lab/corpus lacks: an update without a version, and faults that find none of its mistakes alone.
+// docs/converge/faults.md links to both.
 func TestFaultsFindBugs(t *testing.T) {
 	for fault, c := range map[Fault]struct {
 		wrong, right Scenario
 		oracle       Oracle
 	}{
-		FaultRestart: {rememberingScenario(true), rememberingScenario(false), OracleDuplicates},
-		FaultLate:    {judgingScenario(true), judgingScenario(false), OracleEndState},
-		FaultEarly:   {waitingScenario(true), waitingScenario(false), OracleEndState},
-		FaultResync:  {repeatingScenario(true), repeatingScenario(false), OracleIdempotence},
+		FaultConflict: {overwritingScenario(true), overwritingScenario(false), OracleEndState},
+		FaultRestart:  {rememberingScenario(true), rememberingScenario(false), OracleDuplicates},
+		FaultLate:     {judgingScenario(true), judgingScenario(false), OracleEndState},
+		FaultEarly:    {waitingScenario(true), waitingScenario(false), OracleEndState},
+		FaultResync:   {repeatingScenario(true), repeatingScenario(false), OracleIdempotence},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			c.wrong.Without = map[Fault]string{}
@@ -62,6 +64,29 @@ func ownedScenario(do func(ctx context.Context, e Env, secret *corev1.Secret) er
 		return reconcile.Result{}, do(ctx, e, secret)
 	})
 	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	return s
+}
+
+// overwritingScenario copies the value of a secret, which changes. If it is wrong, its updates have no version.
+func overwritingScenario(wrong bool) Scenario {
+	s := ownedScenario(func(ctx context.Context, e Env, secret *corev1.Secret) error {
+		configMap, value := &corev1.ConfigMap{}, string(secret.Data["value"])
+		err := e.Client.Get(ctx, client.ObjectKeyFromObject(secret), configMap)
+		if apierrs.IsNotFound(err) {
+			return e.Client.Create(ctx, configMapOf(secret, true))
+		}
+		if err != nil || configMap.Data["value"] == value {
+			return err
+		}
+		configMap.Data = map[string]string{"value": value}
+		if wrong {
+			configMap.ResourceVersion = ""
+		}
+		return e.Client.Update(ctx, configMap)
+	})
+	s.Steps = append(s.Steps, Change(newSecret("a"), func(s *corev1.Secret) {
+		s.Data["value"] = []byte("2")
+	}), Settle())
 	return s
 }
 
