@@ -54,6 +54,10 @@ func longer() []step {
 		},
 		{name: "the control plane", module: "controlplane", flags: quick, part: 2},
 		{
+			name: "all interleavings of events, and the memory after a million objects", packages: []string{"./operator"},
+			flags: append([]string{"-run", "^(TestSchedules|TestHeapIsFlat)$"}, quick...), part: 5,
+		},
+		{
 			name: "the corpus of bugs, states, upgrades and recordings", module: "lab", part: 3,
 			packages: []string{"./corpus/...", "./recordings/...", "./states/...", "./upgrades/..."}, flags: quick,
 		},

@@ -23,9 +23,9 @@ func TestSteps_runTests(t *testing.T) {
 		if at < 0 {
 			continue
 		}
-		name := strings.Trim(s.flags[at+1], "^$")
-		declaration := regexp.MustCompile(`(?m)^func ` + name + `\(`)
-		for _, p := range s.packages {
+		for _, name := range strings.Split(strings.Trim(s.flags[at+1], "^()$"), "|") {
+			p := s.packages[0]
+			declaration := regexp.MustCompile(`(?m)^func ` + name + `\(`)
 			files, err := filepath.Glob(filepath.Join(root, s.module, p, "*_test.go"))
 			if err != nil {
 				t.Fatal(err)
