@@ -66,7 +66,7 @@ fuzz: ## Run each fuzz target for FUZZTIME, 30s by default.
 
 .PHONY: start
 start: ## Run all commands of docs/start.md in a module outside of this repository, and show how long each takes.
-	TRUEUP_TEST_START=1 $(GO) test -run '^TestStart$$' -timeout 20m -v ./docs
+	TRUEUP_TEST_START=1 $(GO) test -run '^TestStart$$' -count=1 -timeout 20m -v ./docs
 
 .PHONY: bench
 bench: ## Run the benchmarks, with allocations, and the workloads against a hand-written controller. Pass flags with ARGS="…".

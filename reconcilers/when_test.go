@@ -270,3 +270,26 @@ func TestPeriodic_LastRun(t *testing.T) {
 	wantErr(t, nil, err)
 	equal(t, "calls for a request while the controller was not running", 1, inner.count)
 }
+
+// What a run wrote to the status is lost if the status is not stored. Then the run does not count.
+func TestPeriodic_StatusIsNotStored(t *testing.T) {
+	w := newWorld(t, newResource())
+	inner := newCalls()
+	inner.syncReconciler.Sync = func(_ context.Context, resource *fixture.Resource) error {
+		inner.count++
+		resource.Status.Fields = map[string]string{"ran": "yes"}
+		return nil
+	}
+	r := &resourceReconciler{Config: w.Config, Reconciler: &periodic{Interval: time.Hour, Reconciler: inner}}
+	w.Fail("update Resource/status", errTest)
+	_, err := r.Reconcile(context.Background(), testRequest)
+	if !errors.Is(err, errTest) {
+		t.Errorf("error of the status: want %v, got %v", errTest, err)
+	}
+	w.Heal()
+	for _, attempt := range []string{"after the failure", "after the success"} {
+		_, err := r.Reconcile(context.Background(), testRequest)
+		wantErr(t, nil, err)
+		equal(t, "calls "+attempt, 2, inner.count)
+	}
+}
