@@ -175,8 +175,12 @@ func FuzzSchedules(f *testing.F) {
 
 // scheduleCount returns the number of schedules that the test runs.
 func scheduleCount() int {
-	if raceDetector {
+	switch {
+	case testing.Short():
+		return 3_000
+	case raceDetector:
 		return 10_000
+	default:
+		return 100_000
 	}
-	return 100_000
 }

@@ -217,6 +217,9 @@ func TestInstallCRDsErrors(t *testing.T) {
 }
 
 func TestInstallCRDsWithoutAPI(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	s := startReal(t, Options{})
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,9 @@ import (
 
 // A suite that uses envtest runs with the commands without changes.
 func TestEnvtest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	dir, err := EnvtestAssets(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +166,9 @@ func checkEnvtestUser(t *testing.T, env *envtest.Environment) {
 
 // If a suite is killed, envtest cannot stop its processes: they detect it themselves.
 func TestEnvtest_killed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	dir, err := EnvtestAssets(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)

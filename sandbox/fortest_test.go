@@ -135,6 +135,9 @@ func TestForTestSharesOneControlPlane(t *testing.T) {
 }
 
 func TestForTestReportsThatTheControlPlaneDied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Setenv(KubeconfigVariable, "")
 	var progress syncBuffer
 	t.Setenv(SharedVariable, "1s")

@@ -43,6 +43,9 @@ func parent() int {
 }
 
 func TestNothingSurvivesAKilledParent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Setenv(KubeconfigVariable, "")
 	self, err := os.Executable()
 	if err != nil {

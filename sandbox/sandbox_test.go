@@ -36,6 +36,9 @@ func configMaps(s *Sandbox) corev1client.ConfigMapInterface {
 }
 
 func TestTwoSandboxesSideBySide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Setenv(KubeconfigVariable, "")
 	var both [2]*Sandbox
 	var group sync.WaitGroup
@@ -79,6 +82,9 @@ func TestTwoSandboxesSideBySide(t *testing.T) {
 }
 
 func TestDirKeepsObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startReal(t, Options{Dir: dir})
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "b"}}

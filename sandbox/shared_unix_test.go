@@ -206,6 +206,9 @@ func TestProcessesShareOneControlPlane(t *testing.T) {
 }
 
 func TestForTestLeavesDefinitionsOfOtherProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	shareAlone(t)
 	// The binary has a separate name, so that other tests of this process use another control plane.
 	binary := filepath.Join(t.TempDir(), "another")
@@ -260,6 +263,9 @@ func TestForTestLeavesDefinitionsOfOtherProcesses(t *testing.T) {
 }
 
 func TestSharedControlPlaneIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	root := shareAlone(t)
 	sharers, ready := startSharers(t, 2)
 	if err := syscall.Kill(ready.PID, syscall.SIGKILL); err != nil {

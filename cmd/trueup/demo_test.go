@@ -185,6 +185,9 @@ spec:
 
 // A demo that shows everything fails if the controller reported errors.
 func TestDemo_errorsOfTheController(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	c := start(t, "demo", "-f", write(t, "own.yaml", ownSite))
 	c.sees("Kubernetes v")
@@ -325,6 +328,9 @@ func TestDemo_endOfTheControlPlane(t *testing.T) {
 
 // In an existing cluster the demo only creates objects that do not exist, and deletes them again.
 func TestDemo_existingCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	if err := controlPlaneIsBuilt(); err != nil {
 		t.Fatal(err)

@@ -34,6 +34,9 @@ func TestGraph_OfTheExample(t *testing.T) {
 }
 
 func TestRBAC_OfTheExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	role, err := os.ReadFile("../../examples/database/config/rbac/role.yaml")
 	if err != nil {
@@ -90,6 +93,9 @@ func TestGraph_Mistakes(t *testing.T) {
 
 // TestGraph_AsADrawing draws with the Graphviz of graph/svg.
 func TestGraph_AsADrawing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(bin, "dot"), ".")
 	build.Dir = "../../graph/svg"

@@ -12,6 +12,9 @@ import (
 
 // One command adds trueup as a tool of a user's module. The module does not inherit the modules of a Kubernetes server.
 func TestTool_OfAForeignModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	if err := controlPlaneIsBuilt(); err != nil {
 		t.Fatal(err)
@@ -36,6 +39,9 @@ func TestTool_OfAForeignModule(t *testing.T) {
 
 // The tool needs only the go.sum entries of the library and of converge.
 func TestTool_OfAModuleThatUsesTheLibrary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	m := usermodule.New(t, "../..")
 	m.Run(t, "go", "mod", "init", "example.com/user")

@@ -47,6 +47,9 @@ func TestUp(t *testing.T) {
 }
 
 func TestUp_keepsItsData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cluster")
 	for round := range 2 {
@@ -127,6 +130,9 @@ func TestUp_forPrograms(t *testing.T) {
 }
 
 func TestUp_detectsTheEndOfTheControlPlane(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds the process of the control plane in /proc")

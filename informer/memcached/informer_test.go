@@ -207,6 +207,9 @@ func TestInformer_MemcachedThatCannotBeResolved(t *testing.T) {
 }
 
 func TestInformer_MemcachedIsTooSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	w := newWorld(t, "-m", "1", "-I", "512k")
 	stranger := memcache.New(w.memcached.socket)
 	defer stranger.Close()

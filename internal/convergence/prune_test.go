@@ -108,8 +108,8 @@ func TestPrune_Branch(t *testing.T) {
 
 // TestPrune_Upgrade proves that a version without a reconciler deletes what the version before has created.
 func TestPrune_Upgrade(t *testing.T) {
-	if raceDetector {
-		t.Skip("without the race detector only")
+	if raceDetector || testing.Short() {
+		t.Skip("takes long: not with -short, nor with the race detector")
 	}
 	for name, namespace := range map[string]string{"owned": metav1.NamespaceDefault, "finalizer": metav1.NamespaceSystem} {
 		for guarded, allowStale := range map[string]bool{"guard": false, "stale reads": true} {

@@ -45,6 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		`, or "commit" for the part that is due at the current commit`)
 	pattern := flags.String("run", "", "run only the tests that match this regular expression, with -run of go test")
 	testFlags := flags.String("flags", "", "further flags of go test, separated by spaces")
+	jsonFile := flags.String("jsonfile", "", "also write the events of go test -json to this file")
 	list := flags.Bool("list", false, "print the steps instead of running them")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: testrun [flags] [packages]")
@@ -78,7 +79,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	}
-	r := runner{root: root, out: stdout, last: readDurations()}
+	r := runner{root: root, out: stdout, events: io.Discard, last: readDurations()}
+	if *jsonFile != "" {
+		file, err := os.Create(*jsonFile)
+		if err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 2
+		}
+		defer file.Close()
+		r.events = file
+	}
 	err = r.runAll(ctx, steps)
 	r.summarize()
 	if err != nil {
@@ -135,6 +145,7 @@ func partOfCommit(ctx context.Context, root string) (int, error) {
 type runner struct {
 	root     string
 	out      io.Writer
+	events   io.Writer // receives the events of go test -json
 	last     durations
 	steps    []stepResult
 	packages []packageResult
@@ -148,7 +159,7 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 	failed := false
 	for i, s := range steps {
 		fmt.Fprintf(r.out, "\n== %d of %d: %s%s\n", i+1, len(steps), s.name, r.last.of(s.name))
-		result, packages, err := s.run(ctx, r.root, binary, r.out)
+		result, packages, err := s.run(ctx, r.root, binary, r.out, r.events)
 		r.packages = append(r.packages, packages...)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")

@@ -60,11 +60,14 @@ func (s step) arguments() []string {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	return slices.Concat([]string{"-timeout", "20m"}, s.flags, packages, s.args)
+	// Many tests wait for an API, therefore more of a package run in parallel than there are processors.
+	return slices.Concat([]string{"-timeout", "20m", "-parallel", "4"}, s.flags, packages, s.args)
 }
 
-// run runs the step. The path of the control plane is binary.
-func (s step) run(ctx context.Context, root, binary string, out io.Writer) (stepResult, []packageResult, error) {
+// run runs the step. The path of the control plane is binary. The events of go test -json are copied to events.
+func (s step) run(
+	ctx context.Context, root, binary string, out, events io.Writer,
+) (stepResult, []packageResult, error) {
 	result := stepResult{name: s.name}
 	env := append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true") // fails if a reconciler changes an object in a cache
 	env = append(env, s.env...)
@@ -104,7 +107,7 @@ func (s step) run(ctx context.Context, root, binary string, out io.Writer) (step
 	p := &printer{out: out, cached: map[string]bool{}}
 	p.format = testjson.NewEventFormatter(out, "standard-quiet", testjson.FormatOptions{})
 	execution, err := testjson.ScanTestOutput(testjson.ScanConfig{
-		Stdout: stdout, Stderr: stderr, Handler: p, IgnoreNonJSONOutputLines: true,
+		Stdout: io.TeeReader(stdout, events), Stderr: stderr, Handler: p, IgnoreNonJSONOutputLines: true,
 	})
 	if err != nil {
 		return result, nil, errors.Join(err, cmd.Wait())

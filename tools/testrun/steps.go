@@ -20,11 +20,14 @@ var concurrent = []string{
 	"./tracker",
 }
 
-// quick are flags of go test. golangci-lint runs all of vet, once. Many packages wait for an API, therefore one more
-// test binary than processors runs at the same time. Those that need an API share one control plane.
-var quick = []string{"-vet=off"}
+// noVet are flags of go test for all steps: golangci-lint runs all of vet, once.
+var noVet = []string{"-vet=off"}
 
-// everybody returns the steps of "make test".
+// quick are the flags of the steps that everybody runs. A test that takes long for what it shows calls [testing.Short].
+var quick = []string{"-short", "-vet=off"}
+
+// everybody returns the steps of "make test". Two test binaries run at a time. Those that need an API share one control
+// plane.
 func everybody() []step {
 	return []step{
 		{
@@ -45,42 +48,55 @@ const parts = 5
 func longer() []step {
 	return []step{
 		{
-			name:   "the other packages with the race detector",
-			except: concurrent, flags: append([]string{"-race"}, quick...), part: 1,
+			name:     "packages with goroutines of their own, with the race detector and with long tests",
+			packages: concurrent, flags: append([]string{"-race"}, noVet...), part: 1,
+		},
+		{
+			name:   "all other packages, with the race detector and with long tests",
+			except: concurrent, flags: append([]string{"-race"}, noVet...), part: 2,
 		},
 		{
 			name: "each command of docs/start.md, in a module outside of this repository", packages: []string{"./docs"},
-			flags: append([]string{"-run", "^TestStart$"}, quick...), env: []string{"TRUEUP_TEST_START=1"}, part: 2,
+			flags: append([]string{"-run", "^TestStart$"}, noVet...), env: []string{"TRUEUP_TEST_START=1"}, part: 3,
 		},
-		{name: "the control plane", module: "controlplane", flags: quick, part: 2},
+		{name: "the control plane", module: "controlplane", flags: noVet, part: 3},
 		{
-			name: "all interleavings of events, and the memory after a million objects", packages: []string{"./operator"},
-			flags: append([]string{"-run", "^(TestSchedules|TestHeapIsFlat)$"}, quick...), part: 5,
-		},
-		{
-			name: "the corpus of bugs, states, upgrades and recordings", module: "lab", part: 3,
-			packages: []string{"./corpus/...", "./recordings/...", "./states/...", "./upgrades/..."}, flags: quick,
+			name: "the corpus of bugs, states, upgrades and recordings", module: "lab", part: 4,
+			packages: []string{"./corpus/...", "./recordings/...", "./states/...", "./upgrades/..."}, flags: noVet,
 		},
 		{
 			name: "the benchmarks' own tests, with the race detector", module: "lab", part: 4,
-			packages: []string{"./benchmarks/..."}, flags: append([]string{"-race"}, quick...),
+			packages: []string{"./benchmarks/..."}, flags: append([]string{"-race"}, noVet...),
 		},
 		{
-			name: "the API in memory compared with the real one, suites for envtest, alerts and filters", module: "lab", part: 4,
+			name:   "the API in memory compared with the real one, suites for envtest, alerts, filters and mutants",
+			module: "lab", part: 5,
 			except: []string{"./benchmarks/...", "./corpus/...", "./recordings/...", "./states/...", "./upgrades/..."},
-			flags:  quick,
+			flags:  noVet,
 		},
 		{
 			name: "public operators", module: "lab/operators", part: 5,
-			packages: []string{".", "./certmanager", "./karpenter", "./trustmanager"}, flags: quick,
+			packages: []string{".", "./certmanager", "./karpenter", "./trustmanager"}, flags: noVet,
 		},
 		{
 			name: "traces with OpenTelemetry, with the race detector", module: "observe/otel", part: 5,
-			flags: append([]string{"-race"}, quick...),
+			flags: append([]string{"-race"}, noVet...),
+		},
+		{
+			name: "all faults that converge tries by default, which are fewer with the race detector", part: 4,
+			packages: []string{
+				"./converge", "./internal/convergence", "./examples/website/internal/controller",
+				"./examples/database/internal/controller",
+			},
+			flags: noVet,
+		},
+		{
+			name: "all interleavings of events, and the memory after a million objects", packages: []string{"./operator"},
+			flags: append([]string{"-run", "^(TestSchedules|TestHeapIsFlat)$"}, noVet...), part: 5,
 		},
 		{
 			name: "what converge finds in the corpus and in mutants", module: "lab", packages: []string{"./corpus"},
-			flags: append([]string{"-run", "^TestReport$", "-timeout", "3h"}, quick...), args: []string{"-corpus.report"},
+			flags: append([]string{"-run", "^TestReport$", "-timeout", "3h"}, noVet...), args: []string{"-corpus.report"},
 		},
 	}
 }
@@ -104,9 +120,9 @@ func stepsOf(root string, packages []string) ([]step, error) {
 	}
 	var steps []step
 	for module, packages := range byModule {
-		s := step{name: strings.Join(packages, " "), module: module, packages: packages, flags: quick}
+		s := step{name: strings.Join(packages, " "), module: module, packages: packages, flags: noVet}
 		if module == "." {
-			s.module, s.flags = "", append([]string{"-race"}, quick...)
+			s.module, s.flags = "", append([]string{"-race"}, noVet...)
 		} else {
 			s.name += " in " + module
 		}

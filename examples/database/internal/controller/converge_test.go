@@ -107,6 +107,9 @@ func TestConverge_lifecycle(t *testing.T) {
 }
 
 func TestConverge_certificateComesAndChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	db, certificate := inDefault(rtesting.With(newDatabase(), withTLS)), inDefault(newCertificate("first"))
 	s := databaseScenario(t)
 	s.Steps = converge.Steps(
@@ -120,6 +123,9 @@ func TestConverge_certificateComesAndChanges(t *testing.T) {
 }
 
 func TestConverge_sameNameAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	db := inDefault(rtesting.With(newDatabase(), withBackup))
 	again := rtesting.With(db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
 	s := withFinalBackups(t)
@@ -132,8 +138,8 @@ func TestConverge_sameNameAgain(t *testing.T) {
 
 // Whatever users have wanted before, a database looks like a new one.
 func TestConverge_states(t *testing.T) {
-	if raceDetector {
-		t.Skip("runs only without the race detector, which makes schedules ten times slower")
+	if raceDetector || testing.Short() {
+		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
 	}
 	t.Parallel()
 	db := inDefault(rtesting.With(newDatabase(), withBackup))

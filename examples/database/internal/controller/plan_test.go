@@ -41,6 +41,9 @@ func (c *command) run(args ...string) (stdout, stderr string, code int) {
 
 // The command plan of the main program: before the controller runs, afterwards, and before a deletion.
 func TestPlanCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	e := newEnv(t)
 	c := &command{e, filepath.Join(t.TempDir(), "database")}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", c.path, "../../cmd")

@@ -42,8 +42,8 @@ func firstRelease(c reconcilers.Config, backups backup.System) *reconcilers.Reso
 // The present version takes over from the first release at any point, also while a Database is being deleted: each has
 // its final backup, and keeps its password.
 func TestUpgrade_fromFirstRelease(t *testing.T) {
-	if raceDetector {
-		t.Skip("runs only without the race detector, which makes schedules ten times slower")
+	if raceDetector || testing.Short() {
+		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
 	}
 	t.Parallel()
 	current := withFinalBackups(t)

@@ -150,6 +150,9 @@ func TestConverge_themeComesAndChanges(t *testing.T) {
 }
 
 func TestConverge_themeGoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	site, theme := inDefault(themed("shop", "paper")), inDefault(newTheme("paper", "h1 {}"))
 	s := siteScenario(t)
 	s.Given = []client.Object{theme}
@@ -165,6 +168,9 @@ func TestConverge_themeGoes(t *testing.T) {
 }
 
 func TestConverge_sameNameAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	site := inDefault(newSite("shop"))
 	again := site.DeepCopy()
 	again.Spec.Pages[0].Body = "Come in again."
@@ -178,8 +184,8 @@ func TestConverge_sameNameAgain(t *testing.T) {
 
 // Whatever users have wanted before, a site looks like a new one.
 func TestConverge_states(t *testing.T) {
-	if raceDetector {
-		t.Skip("runs only without the race detector, which makes schedules ten times slower")
+	if raceDetector || testing.Short() {
+		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
 	}
 	t.Parallel()
 	site := inDefault(newSite("shop"))
@@ -207,6 +213,9 @@ func (r *meshInjector) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 
 // TestConverge_injector runs another program that changes the Deployments. Both must leave the fields of the other one.
 func TestConverge_injector(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	s := siteScenario(t)
 	s.Programs = []converge.Program{{Name: "injector", Setup: func(mgr ctrl.Manager) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(&meshInjector{mgr.GetClient()})

@@ -59,8 +59,8 @@ func styleReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 
 // The present version takes over from the first release at any point, and the first release takes over again.
 func TestUpgrade_fromFirstRelease(t *testing.T) {
-	if raceDetector {
-		t.Skip("runs only without the race detector, which makes schedules ten times slower")
+	if raceDetector || testing.Short() {
+		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
 	}
 	t.Parallel()
 	current := siteScenario(t)

@@ -185,6 +185,9 @@ func TestWebsite_retriesAfterAFailure(t *testing.T) {
 }
 
 func TestWebsite_fiftyAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const sites = 50
 	e := newEnv(t)
 	e.startController()
