@@ -19,6 +19,7 @@ type configMapChild = reconcilers.ChildReconciler[*fixture.Resource, *corev1.Con
 // Who owns an object that existed before its parent: the parent, unless another controller does. The parent releases it
 // when it no longer wants it, and takes it when the other controller gives it up. The object is not created again.
 func TestWhoOwnsTheObject(t *testing.T) {
+	t.Parallel()
 	for name, manager := range map[string]reconcilers.ObjectManager[*corev1.ConfigMap]{
 		"update": &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
 			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },

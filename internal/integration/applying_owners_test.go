@@ -47,6 +47,7 @@ func (a *applier) scale(d *appsv1.Deployment, replicas int32) {
 }
 
 func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		options  func(m *applying)
 		writes   int
@@ -103,6 +104,7 @@ func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
 
 // TestWhoOwnsTheField_KubectlEdit changes fields as kubectl edit does: one that the controller owns, and another one.
 func TestWhoOwnsTheField_KubectlEdit(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		policy   reconcilers.ConflictPolicy
 		replicas int32

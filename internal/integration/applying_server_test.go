@@ -46,6 +46,7 @@ func TestAppliedObjects_ChangedByAWebhook(t *testing.T) {
 // TestAppliedObjects_OfAController runs a controller with an applied child, whose managed fields are in the cache or
 // are stripped from it. It repairs what another client changes, and sends nothing else.
 func TestAppliedObjects_OfAController(t *testing.T) {
+	t.Parallel()
 	for name, transform := range map[string]cache.Options{
 		"all":                     {},
 		"stripped managed fields": {DefaultTransform: cache.TransformStripManagedFields()},

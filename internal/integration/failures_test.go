@@ -107,6 +107,7 @@ func (e *env) eventAbout(resource client.Object, reason string) (text string) {
 }
 
 func TestErrorsNameStepAndChild(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		reconciler reconcilers.SubReconciler[*fixture.Resource]
 		deleted    bool

@@ -45,6 +45,7 @@ func (forgetful) Set(context.Context, string, []byte) error                { ret
 func (forgetful) Delete(context.Context, string) error                     { return nil }
 
 func TestInformers_Select(t *testing.T) {
+	t.Parallel()
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
@@ -148,6 +149,7 @@ func lengthOf(list client.ObjectList) int {
 
 // Managed fields are as large as a small object, and no cache needs them.
 func TestWeaknessC7_ManagedFieldsAreNotKept(t *testing.T) {
+	t.Parallel()
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
@@ -197,6 +199,7 @@ func (c *checks) AddReadyzCheck(name string, check healthz.Checker) error {
 }
 
 func TestInformers_ReadyWhenFilled(t *testing.T) {
+	t.Parallel()
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
@@ -233,6 +236,7 @@ func TestInformers_ReadyWhenFilled(t *testing.T) {
 
 // The guard against stale caches works with informers, too, whether or not their store works.
 func TestInformers_StaleCache(t *testing.T) {
+	t.Parallel()
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
@@ -275,6 +279,7 @@ func TestInformers_StaleCache(t *testing.T) {
 }
 
 func TestInformers_ErrorHandler(t *testing.T) {
+	t.Parallel()
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)
@@ -303,6 +308,7 @@ func TestInformers_ErrorHandler(t *testing.T) {
 
 // Objects without a Go type work like others.
 func TestInformers_Forms(t *testing.T) {
+	t.Parallel()
 	for supplier, supply := range suppliers() {
 		t.Run(supplier, func(t *testing.T) {
 			e := newEnv(t)

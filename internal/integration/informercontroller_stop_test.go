@@ -60,6 +60,7 @@ func TestInformerController_RunEndsWhileAnInformerIsNotFilled(t *testing.T) {
 }
 
 func TestInformerController_SkipStatusUpdate(t *testing.T) {
+	t.Parallel()
 	for name, skip := range map[string]bool{"of its own": false, "of others": true} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)

@@ -23,6 +23,7 @@ import (
 // In the original, a store that failed or lost its content made events disappear: changes while it failed, deletions of
 // objects that it had lost, and deletions during a disconnection when it could not list.
 func TestWeaknessB8_NoStoreLosesEvents(t *testing.T) {
+	t.Parallel()
 	for name, store := range map[string]informer.Store{
 		"forgetful": forgetful{}, "failing": failing{}, "memory": informer.NewMemoryStore(),
 	} {

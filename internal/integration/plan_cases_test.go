@@ -58,6 +58,7 @@ func configMap(name string, edit ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 }
 
 func TestPlan_Cases(t *testing.T) {
+	t.Parallel()
 	meta := func(parent *fixture.Resource, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: parent.Namespace, Name: name}
 	}

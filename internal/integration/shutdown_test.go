@@ -16,6 +16,7 @@ import (
 
 // A manager that stops interrupts running reconciles. This is not a failure, and no event reports it.
 func TestShutdownIsNotAFailure(t *testing.T) {
+	t.Parallel()
 	stopped := func(entered chan<- string) reconcilers.SubReconciler[*fixture.Resource] {
 		return &reconcilers.SyncReconciler[*fixture.Resource]{
 			Sync: func(ctx context.Context, resource *fixture.Resource) error {

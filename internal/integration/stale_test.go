@@ -61,6 +61,7 @@ func (e *env) childrenOf(parent string) []corev1.ConfigMap {
 }
 
 func TestStaleCache_GeneratedNames(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		allow bool
 		most  int
@@ -120,6 +121,7 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 }
 
 func TestStaleCache_AnySequence(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		finalizer string
 		// named children are created again under the same name

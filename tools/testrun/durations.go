@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// durations are the wall times of the last complete run of each step, in seconds. They are kept in the user's cache
-// directory. That they cannot be read or written fails nothing: they are only shown.
+// durations are the wall times of the last complete run of each step and of each package, in seconds. They are kept in
+// the user's cache directory. That they cannot be read or written fails nothing: they are shown, and order packages.
 type durations map[string]float64
 
 func durationsFile() (string, error) {
@@ -40,8 +40,7 @@ func (d durations) of(step string) string {
 	return fmt.Sprintf(" (last time %s)", time.Duration(last*float64(time.Second)).Round(time.Second))
 }
 
-func (d durations) record(step string, wall time.Duration) {
-	d[step] = wall.Seconds()
+func (d durations) save() {
 	file, err := durationsFile()
 	if err != nil {
 		return

@@ -159,7 +159,7 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 	failed := false
 	for i, s := range steps {
 		fmt.Fprintf(r.out, "\n== %d of %d: %s%s\n", i+1, len(steps), s.name, r.last.of(s.name))
-		result, packages, err := s.run(ctx, r.root, binary, r.out, r.events)
+		result, packages, err := s.run(ctx, r.root, binary, r.last, r.out, r.events)
 		r.packages = append(r.packages, packages...)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -169,9 +169,15 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 		}
 		failed = failed || err != nil
 		r.steps = append(r.steps, result)
-		if err == nil && !result.partial {
-			r.last.record(s.name, result.wall)
+		if err == nil && !result.cached {
+			r.last[s.name] = result.wall.Seconds()
 		}
+		for _, p := range packages {
+			if !p.cached {
+				r.last[p.name] = p.elapsed.Seconds()
+			}
+		}
+		r.last.save()
 	}
 	if failed {
 		return errTests
@@ -192,7 +198,7 @@ func (r *runner) buildControlPlane(ctx context.Context) (string, error) {
 	result := stepResult{name: "control plane", wall: time.Since(started)}
 	result.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	r.steps = append(r.steps, result)
-	r.last.record(result.name, result.wall)
+	r.last[result.name] = result.wall.Seconds()
 	return strings.TrimSpace(string(out)), nil
 }
 

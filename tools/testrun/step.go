@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +39,8 @@ type step struct {
 type stepResult struct {
 	name      string
 	wall, cpu time.Duration
-	// partial reports whether results came from the cache.
-	partial bool
+	// cached reports whether results came from the cache.
+	cached bool
 }
 
 type packageResult struct {
@@ -64,9 +65,10 @@ func (s step) arguments() []string {
 	return slices.Concat([]string{"-timeout", "20m", "-parallel", "4"}, s.flags, packages, s.args)
 }
 
-// run runs the step. The path of the control plane is binary. The events of go test -json are copied to events.
+// run runs the step. The path of the control plane is binary. The packages that took longest
+// last time come first. The events of go test -json are copied to events.
 func (s step) run(
-	ctx context.Context, root, binary string, out, events io.Writer,
+	ctx context.Context, root, binary string, last durations, out, events io.Writer,
 ) (stepResult, []packageResult, error) {
 	result := stepResult{name: s.name}
 	env := append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true") // fails if a reconciler changes an object in a cache
@@ -81,12 +83,12 @@ func (s step) run(
 		flags := append([]string{os.Getenv("GOFLAGS")}, strings.Fields(string(compiled))...)
 		env = append(env, "GOFLAGS="+strings.Join(flags, " "), "TRUEUP_CONTROLPLANE="+binary)
 	}
-	if len(s.except) > 0 {
-		var err error
-		if s.packages, err = listExcept(ctx, directory, s.packages, s.except); err != nil {
-			return result, nil, err
-		}
+	var err error
+	if s.packages, err = listExcept(ctx, directory, s.packages, s.except); err != nil {
+		return result, nil, err
 	}
+	// The go command tests packages in this order. If a long one came last, the others would not run beside it.
+	slices.SortStableFunc(s.packages, func(a, b string) int { return cmp.Compare(last[b], last[a]) })
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, s.arguments()...)...)
 	// go test ends its test binaries, which print what they were doing.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -120,7 +122,7 @@ func (s step) run(
 		if name == "" { // errors of the compiler
 			continue
 		}
-		result.partial = result.partial || p.cached[name]
+		result.cached = result.cached || p.cached[name]
 		packages = append(packages, packageResult{name, execution.Package(name).Elapsed(), p.cached[name]})
 	}
 	testjson.PrintSummary(out, execution, testjson.SummarizeFailed|testjson.SummarizeErrors)
@@ -169,6 +171,9 @@ func listExcept(ctx context.Context, directory string, patterns, except []string
 	all, err := goList(ctx, directory, patterns)
 	if err != nil {
 		return nil, err
+	}
+	if len(except) == 0 {
+		return all, nil
 	}
 	excluded, err := goList(ctx, directory, except)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestStep_run(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			s := step{name: "s", except: tc.except, flags: []string{"-vet=off"}}
-			result, packages, err := s.run(t.Context(), module(t, tc.files), "", &out, io.Discard)
+			result, packages, err := s.run(t.Context(), module(t, tc.files), "", durations{"example.com/m/b": 1}, &out, io.Discard)
 			if got := errors.Is(err, errTests); got != tc.wantFailure || err != nil && !got {
 				t.Errorf("want a failure of tests: %v, got %v", tc.wantFailure, err)
 			}

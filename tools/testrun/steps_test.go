@@ -136,7 +136,7 @@ func TestDurations(t *testing.T) {
 	if got := readDurations().of("a"); got != "" {
 		t.Errorf("a step that never ran took %q", got)
 	}
-	readDurations().record("a", 90_400_000_000)
+	durations{"a": 90.4}.save()
 	if got, want := readDurations().of("a"), " (last time 1m30s)"; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
