@@ -275,7 +275,7 @@ func TestPeriodic_LastRun(t *testing.T) {
 func TestPeriodic_StatusIsNotStored(t *testing.T) {
 	w := newWorld(t, newResource())
 	inner := newCalls()
-	inner.syncReconciler.Sync = func(_ context.Context, resource *fixture.Resource) error {
+	inner.Sync = func(_ context.Context, resource *fixture.Resource) error {
 		inner.count++
 		resource.Status.Fields = map[string]string{"ran": "yes"}
 		return nil

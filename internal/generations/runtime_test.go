@@ -17,10 +17,6 @@ import (
 // These are the examples that the documentation of reconciler.io runtime adds to those of v0.19. The others are
 // identical except for the import path.
 
-type example struct{ Value string }
-
-var exampleStasher = reconcilers.NewStasher[example]("example")
-
 // A custom object manager must be set up by the code that uses it.
 func TestRuntime_SetupOfAnObjectManager(t *testing.T) {
 	manager := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
