@@ -54,7 +54,7 @@ func (c *caseClient) createNew(
 	ctx context.Context, live *unstructured.Unstructured, options *client.CreateOptions,
 ) error {
 	sent := live.DeepCopy()
-	err := c.real.Create(ctx, live, options)
+	err := createReal(ctx, c.real, live, options)
 	if !apierrs.IsAlreadyExists(err) || len(options.DryRun) > 0 {
 		return err
 	}

@@ -94,8 +94,8 @@ func (a *API) post(
 ) (live *unstructured.Unstructured, borrowed bool, err error) {
 	err = await(ctx, func() (bool, error) {
 		live = sent.DeepCopy()
-		err := a.real.Create(
-			ctx, live, client.FieldOwner(manager), client.FieldValidation(metav1.FieldValidationStrict),
+		err := createReal(
+			ctx, a.real, live, client.FieldOwner(manager), client.FieldValidation(metav1.FieldValidationStrict),
 		)
 		switch {
 		case err == nil:
