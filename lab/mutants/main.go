@@ -213,8 +213,8 @@ func (r result) String() string {
 	return strings.Join(r.killers, " ")
 }
 
-// summarize prints the results, how many mutants each package killed, and the survivors. It returns an error if a mutant
-// survived that one of the packages, which are those that ran, killed before.
+// summarize prints the results, how many mutants each package killed, and the survivors. It returns an error if a
+// mutant survived that one of the packages, which are those that ran, killed before.
 func summarize(out io.Writer, sample []mutant, results []result, packages []string) error {
 	killed := make(map[string]int)
 	var survivors []result

@@ -8,7 +8,8 @@
 //	make test-all                              the same, and the proofs that take longer
 //	make test-part                             one fifth of these proofs, which depends on the commit
 //
-// All steps run, even after one has failed. The exit status is 1 if a test has failed, and 2 if the arguments are wrong.
+// All steps run, even after one has failed. The exit status is 1 if a test has failed, and 2 if the arguments are
+// wrong.
 package main
 
 import (
@@ -30,8 +31,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
 }
 
 // errTests is returned if tests have failed. Their output is printed before.
@@ -79,17 +81,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	}
-	r := runner{root: root, out: stdout, events: io.Discard, last: readDurations()}
+	r := runner{
+		root: root, out: stdout, events: io.Discard, close: func() error { return nil }, last: readDurations(),
+	}
 	if *jsonFile != "" {
 		file, err := os.Create(*jsonFile)
 		if err != nil {
 			fmt.Fprintln(stderr, "error:", err)
 			return 2
 		}
-		defer file.Close()
-		r.events = file
+		r.events, r.close = file, file.Close
 	}
-	err = r.runAll(ctx, steps)
+	err = errors.Join(r.runAll(ctx, steps), r.close())
 	r.summarize()
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
@@ -146,6 +149,7 @@ type runner struct {
 	root     string
 	out      io.Writer
 	events   io.Writer // receives the events of go test -json
+	close    func() error
 	last     durations
 	steps    []stepResult
 	packages []packageResult

@@ -46,31 +46,36 @@ func TestStep_run(t *testing.T) {
 		wantFailure  bool
 	}{
 		"passes": {
-			files: map[string]string{"a/a_test.go": passes, "b/b_test.go": passes}, wantPackages: []string{"example.com/m/a", "example.com/m/b"},
-			shown: []string{"ok  \texample.com/m/a", "DONE 2 tests"}, notShown: []string{"not shown"},
+			files:        map[string]string{"a/a_test.go": passes, "b/b_test.go": passes},
+			wantPackages: []string{"example.com/m/a", "example.com/m/b"},
+			shown:        []string{"ok  \texample.com/m/a", "DONE 2 tests"}, notShown: []string{"not shown"},
 		},
 		"fails, and the other packages run": {
-			files: map[string]string{"a/a_test.go": fails, "b/b_test.go": passes}, wantPackages: []string{"example.com/m/a", "example.com/m/b"},
-			shown: []string{"a_test.go:5: the reason", "FAIL\texample.com/m/a", "ok  \texample.com/m/b"}, wantFailure: true,
+			files:        map[string]string{"a/a_test.go": fails, "b/b_test.go": passes},
+			wantPackages: []string{"example.com/m/a", "example.com/m/b"},
+			shown:        []string{"a_test.go:5: the reason", "FAIL\texample.com/m/a", "ok  \texample.com/m/b"}, wantFailure: true,
 		},
 		"panics": {
 			files: map[string]string{"a/a_test.go": panics}, wantPackages: []string{"example.com/m/a"},
 			shown: []string{"panic: the value"}, wantFailure: true,
 		},
 		"does not compile": {
-			files: map[string]string{"a/a_test.go": broken, "b/b_test.go": passes}, wantPackages: []string{"example.com/m/a", "example.com/m/b"},
-			shown: []string{"undefined: testing", "ok  \texample.com/m/b"}, wantFailure: true,
+			files:        map[string]string{"a/a_test.go": broken, "b/b_test.go": passes},
+			wantPackages: []string{"example.com/m/a", "example.com/m/b"},
+			shown:        []string{"undefined: testing", "ok  \texample.com/m/b"}, wantFailure: true,
 		},
 		"without some packages": {
 			files: map[string]string{"a/a_test.go": fails, "b/b_test.go": passes}, except: []string{"./a/..."},
-			wantPackages: []string{"example.com/m/b"}, shown: []string{"ok  \texample.com/m/b"}, notShown: []string{"the reason"},
+			wantPackages: []string{"example.com/m/b"},
+			shown:        []string{"ok  \texample.com/m/b"}, notShown: []string{"the reason"},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			s := step{name: "s", except: tc.except, flags: []string{"-vet=off"}}
-			result, packages, err := s.run(t.Context(), module(t, tc.files), "", durations{"example.com/m/b": 1}, &out, io.Discard)
+			last := durations{"example.com/m/b": 1}
+			result, packages, err := s.run(t.Context(), module(t, tc.files), "", last, &out, io.Discard)
 			if got := errors.Is(err, errTests); got != tc.wantFailure || err != nil && !got {
 				t.Errorf("want a failure of tests: %v, got %v", tc.wantFailure, err)
 			}

@@ -16,8 +16,8 @@ import (
 // proofs that take longer.
 var concurrent = []string{
 	"./console", "./informer/...", "./internal/guard", "./internal/hotloop", "./internal/memapi/apiserver",
-	"./internal/step", "./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./simple", "./stash",
-	"./tracker",
+	"./internal/step", "./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./simple",
+	"./stash", "./tracker",
 }
 
 // noVet are flags of go test for all steps: golangci-lint runs all of vet, once.
@@ -106,7 +106,7 @@ func stepsOf(root string, packages []string) ([]step, error) {
 	byModule := map[string][]string{}
 	for _, pattern := range packages {
 		if !strings.HasPrefix(pattern, "./") && pattern != "." {
-			return nil, fmt.Errorf("packages must be relative to the root of the repository, such as ./tracker/..., got %q", pattern)
+			return nil, fmt.Errorf("packages must be relative to the root, such as ./tracker/..., got %q", pattern)
 		}
 		module, err := moduleOf(root, path.Clean(strings.TrimSuffix(pattern, "...")))
 		if err != nil {

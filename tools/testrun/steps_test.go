@@ -119,9 +119,8 @@ func TestStepsOf(t *testing.T) {
 			}
 			var got []string
 			for _, s := range steps {
-				words := append([]string{s.directory()}, slices.DeleteFunc(slices.Concat(s.flags, s.packages), func(word string) bool {
-					return word == "-vet=off"
-				})...)
+				words := slices.Concat([]string{s.directory()}, s.flags, s.packages)
+				words = slices.DeleteFunc(words, func(word string) bool { return word == "-vet=off" })
 				got = append(got, strings.Join(words, " "))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
