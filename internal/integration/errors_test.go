@@ -21,13 +21,14 @@ import (
 
 var errFlaky = errors.New("not this time")
 
-// flaky fails the first calls, and writes the result of each call to the status.
-func flaky(failures int64, attempts *atomic.Int64) reconcilers.SubReconciler[*fixture.Resource] {
+// flaky calls fails with the number of each call, returns an error if it reports true, and writes the result of the
+// call to the status.
+func flaky(fails func(attempt int64) bool, attempts *atomic.Int64) reconcilers.SubReconciler[*fixture.Resource] {
 	return &reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]{
 		Reconciler: &reconcilers.TryCatch[*fixture.Resource]{
 			Try: &reconcilers.SyncReconciler[*fixture.Resource]{
 				Sync: func(context.Context, *fixture.Resource) error {
-					if attempts.Add(1) <= failures {
+					if fails(attempts.Add(1)) {
 						return errFlaky
 					}
 					return nil
@@ -55,7 +56,7 @@ func resultIs(want string) func(*fixture.Resource) error {
 func TestSuppressTransientErrors(t *testing.T) {
 	e := newEnv(t)
 	var attempts atomic.Int64
-	e.start(root(flaky(2, &attempts)))
+	e.start(root(flaky(func(attempt int64) bool { return attempt <= 2 }, &attempts)))
 	resource := newResource("it", nil)
 	e.Add(resource)
 	until(e, resource, resultIs("<nil>"))
@@ -67,13 +68,15 @@ func TestSuppressTransientErrors(t *testing.T) {
 func TestSuppressTransientErrors_untilTheyPersist(t *testing.T) {
 	e := newEnv(t)
 	var attempts atomic.Int64
-	e.start(root(flaky(5, &attempts)))
+	var works atomic.Bool
+	e.start(root(flaky(func(int64) bool { return !works.Load() }, &attempts)))
 	resource := newResource("it", nil)
 	e.Add(resource)
 	until(e, resource, resultIs(errFlaky.Error()))
 	if got := attempts.Load(); got < 3 {
 		t.Errorf("the status contains the error after %d attempts", got)
 	}
+	works.Store(true)
 	until(e, resource, resultIs("<nil>"))
 }
 

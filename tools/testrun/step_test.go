@@ -53,7 +53,8 @@ func TestStep_run(t *testing.T) {
 		"fails, and the other packages run": {
 			files:        map[string]string{"a/a_test.go": fails, "b/b_test.go": passes},
 			wantPackages: []string{"example.com/m/a", "example.com/m/b"},
-			shown:        []string{"a_test.go:5: the reason", "FAIL\texample.com/m/a", "ok  \texample.com/m/b"}, wantFailure: true,
+			shown:        []string{"a_test.go:5: the reason", "FAIL\texample.com/m/a", "ok  \texample.com/m/b"},
+			wantFailure:  true,
 		},
 		"panics": {
 			files: map[string]string{"a/a_test.go": panics}, wantPackages: []string{"example.com/m/a"},

@@ -22,7 +22,9 @@ var (
 // createReal creates an object. If the address of a Service is still allocated to a Service that no longer exists, it
 // frees the address first: kube-apiserver repairs allocations from a cache, and may allocate the address of a deleted
 // Service again, for a minute (repairip in k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller).
-func createReal(ctx context.Context, c client.Client, obj *unstructured.Unstructured, opts ...client.CreateOption) error {
+func createReal(
+	ctx context.Context, c client.Client, obj *unstructured.Unstructured, opts ...client.CreateOption,
+) error {
 	sent := obj.DeepCopy()
 	err := c.Create(ctx, obj, opts...)
 	if obj.GroupVersionKind() != serviceKind || !apierrs.IsInvalid(err) ||
