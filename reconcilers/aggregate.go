@@ -182,7 +182,7 @@ func (r *AggregateReconciler[T]) root() root {
 
 func (r *AggregateReconciler[T]) scope() scope {
 	return scope{
-		request: r.Request, config: &r.Config, originalConfig: &r.Config,
+		request: r.Request, single: true, config: &r.Config, originalConfig: &r.Config,
 		resourceType: r.Type, originalResourceType: r.Type,
 		watched: &r.watched, controller: r.Name,
 	}

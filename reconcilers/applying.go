@@ -143,9 +143,6 @@ func (r *ApplyingObjectManager[T]) Validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// maxFieldOwner is the limit of the API server for names of field managers.
-const maxFieldOwner = 128
-
 // owner returns the field owner of a request.
 func (r *ApplyingObjectManager[T]) owner(ctx context.Context) string {
 	owner := r.FieldOwner

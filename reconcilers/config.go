@@ -79,6 +79,15 @@ type Config struct {
 	// the last delayed request. By default, hot loops set no condition.
 	LoopCondition string
 
+	// FieldOwner is the name under which the API server records the fields that this controller writes to children. It
+	// says which objects the controller has made: only these are ever deleted, see [ChildReconciler]. Two controllers for
+	// resources of one kind, in this or another program, need different names. It must not change between versions, or
+	// the new version must know the name before, see [Config.WithFormerFieldOwners]. At most 128 bytes. Defaults to
+	// `trueup/<kind>.<group>` of the reconciled resource, followed by its name below an [AggregateReconciler].
+	FieldOwner string
+
+	// formerOwners are the field owners of earlier versions, or nil.
+	formerOwners *[]string
 	// recorded are the last events, for Events. It is nil if the Config was not created for a manager.
 	recorded   *recordedEvents
 	syncPeriod time.Duration
@@ -140,13 +149,15 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		StaleReadsTimeout: c.StaleReadsTimeout,
 		AllowHotLoops:     c.AllowHotLoops,
 		LoopCondition:     c.LoopCondition,
+		FieldOwner:        c.FieldOwner,
 
-		recorded:   c.recorded,
-		syncPeriod: c.syncPeriod,
-		hub:        c.hub,
-		guard:      guarded,
-		owners:     newOwnerIndexes(cluster.GetFieldIndexer()),
-		cache:      cluster.GetCache(),
+		formerOwners: c.formerOwners,
+		recorded:     c.recorded,
+		syncPeriod:   c.syncPeriod,
+		hub:          c.hub,
+		guard:        guarded,
+		owners:       newOwnerIndexes(cluster.GetFieldIndexer()),
+		cache:        cluster.GetCache(),
 	}
 }
 

@@ -20,6 +20,8 @@ type scope struct {
 	originalConfig       *Config
 	resourceType         client.Object
 	originalResourceType client.Object
+	// single reports whether the root reconciles only the resource of its request.
+	single bool
 	// controller is the name of the root reconciler, or "".
 	controller string
 	// uid is the UID of the reconciled resource. It is "" until the UID is known.

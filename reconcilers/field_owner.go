@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"trueup.dev/internal/nilcheck"
+)
+
+// maxFieldOwner is the limit of the API server for names of field managers.
+const maxFieldOwner = 128
+
+// fieldOwner returns the name under which the API server records the fields that a root reconciler writes to children.
+// It says which objects the root has made. So it does not depend on names that an author may change: not on the name of
+// a reconciler, nor on the file name of the program, which is `manager` for many programs. It returns "" outside of a
+// root reconciler.
+func fieldOwner(ctx context.Context) string {
+	s := scopeFrom(ctx)
+	if s.originalConfig == nil || s.originalConfig.Client == nil || nilcheck.IsNilPointer(s.originalResourceType) {
+		return ""
+	}
+	if owner := s.originalConfig.FieldOwner; owner != "" {
+		return owner
+	}
+	gvk, err := s.originalConfig.GroupVersionKindFor(s.originalResourceType)
+	if err != nil {
+		return ""
+	}
+	owner := "trueup/" + strings.ToLower(gvk.Kind)
+	if gvk.Group != "" {
+		owner += "." + gvk.Group
+	}
+	if s.single {
+		owner += "/" + s.request.String()
+	}
+	return limitFieldOwner(owner)
+}
+
+// limitFieldOwner replaces the end of a name that is too long with a hash.
+func limitFieldOwner(owner string) string {
+	if len(owner) <= maxFieldOwner {
+		return owner
+	}
+	sum := sha256.Sum256([]byte(owner))
+	end := "-" + hex.EncodeToString(sum[:4])
+	return owner[:maxFieldOwner-len(end)] + end
+}
+
+// WithFormerFieldOwners returns a copy of the config that knows the field owners under which earlier versions of this
+// controller wrote: objects that they made count as made by this controller, see [ChildReconciler]. Without a name of
+// its own, a program writes as the file name of its binary, for example `manager`. Do not name a field owner that
+// another program uses: its objects could be deleted.
+func (c Config) WithFormerFieldOwners(owners ...string) Config {
+	former := append(slices.Clone(c.formerFieldOwners()), owners...)
+	c.formerOwners = &former
+	return c
+}
+
+func (c Config) formerFieldOwners() []string {
+	if c.formerOwners == nil {
+		return nil
+	}
+	return *c.formerOwners
+}
