@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/guard"
 	"trueup.dev/internal/step"
 )
 
@@ -49,18 +50,19 @@ func (c *children[T, CT]) adopt(ctx context.Context, parent T, desired CT) (CT, 
 	if err := controlBy(ctx, parent, candidate); err != nil {
 		return blank, err
 	}
-	if err := config.Patch(ctx, candidate, lockedPatch(before)); err != nil {
+	patching := guard.WithFieldOwner(ctx, adoptingOwner(ctx))
+	if err := config.Patch(patching, candidate, lockedPatch(before)); err != nil {
 		return blank, w.failed(err, "unable to adopt child", "AdoptionFailed", "adopt", candidate)
 	}
 	w.succeeded("Adopted", candidate)
 	return candidate, nil
 }
 
-// release removes the owner reference to the parent from a child that is no longer desired, if the user wants that. It
-// returns false if the child must be deleted.
+// release removes the owner reference to the parent from a child that is no longer desired, if the user wants that, or if
+// the child was adopted and the user does not say what to do. It returns false if the child must be deleted.
 func (c *children[T, CT]) release(ctx context.Context, parent T, child CT) (bool, error) {
-	if c.releases == nil || MustRemove(ctx, parent) || !c.releases(ctx, parent, child) {
-		return false, nil
+	if releases, err := c.isReleased(ctx, parent, child); !releases || err != nil {
+		return err != nil, err
 	}
 	w := newWriter(ctx, "Ownership", parent)
 	w.log.Info("releasing child", "child", identify(child))
@@ -78,6 +80,21 @@ func (c *children[T, CT]) release(ctx context.Context, parent T, child CT) (bool
 		w.succeeded("Released", child)
 	}
 	return true, nil
+}
+
+func (c *children[T, CT]) isReleased(ctx context.Context, parent T, child CT) (bool, error) {
+	removing := MustRemove(ctx, parent)
+	switch {
+	case c.skipOwnerReference:
+		return false, nil
+	case removing && len(child.GetOwnerReferences()) < 2:
+		// Without another owner, the child is garbage-collected with its parent in any case.
+		return false, nil
+	case !removing && c.releases != nil:
+		return c.releases(ctx, parent, child), nil
+	}
+	o, err := c.origin(ctx, child)
+	return o.adopted, err
 }
 
 // lockedPatch returns a merge patch that fails if the object has changed. It replaces all owner references.

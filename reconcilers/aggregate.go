@@ -266,7 +266,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	actual.SetFinalizers(resource.GetFinalizers())
 	actual.SetResourceVersion(resource.GetResourceVersion())
 	actual.SetGeneration(resource.GetGeneration())
-	_, err = r.AggregateObjectManager.Manage(ctx, resource, actual, desired)
+	_, err = manageChild(ctx, r.AggregateObjectManager, client.Object(resource), actual, desired, handling{})
 	return result, err
 }
 

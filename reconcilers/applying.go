@@ -162,16 +162,17 @@ func (r *ApplyingObjectManager[T]) HeldFinalizer() string {
 
 // Manage creates, changes or deletes the object. See [ObjectManager].
 func (r *ApplyingObjectManager[T]) Manage(ctx context.Context, resource client.Object, actual, desired T) (T, error) {
-	return r.manage(ctx, resource, actual, desired, false)
+	return r.manage(ctx, resource, actual, desired, handling{})
 }
 
 // manage implements Manage. If actual is shared with a cache, it returns a copy.
 func (r *ApplyingObjectManager[T]) manage(
-	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+	ctx context.Context, resource client.Object, actual, desired T, how handling,
 ) (T, error) {
 	r.init()
 	var none T
 	w := newWriter(ctx, r.Name, resource)
+	w.how = how
 	if nilcheck.IsNilPointer(desired) {
 		if !exists(actual) {
 			return none, ClearFinalizer(ctx, resource, r.Finalizer)
@@ -188,7 +189,7 @@ func (r *ApplyingObjectManager[T]) manage(
 	if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 		return none, err
 	}
-	a := application[T]{writer: w, manager: r, owner: r.owner(ctx), desired: desired, shared: shared}
+	a := application[T]{writer: w, manager: r, owner: r.owner(ctx), desired: desired, shared: how.shared}
 	if !exists(actual) {
 		return a.create()
 	}

@@ -191,20 +191,20 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 
 //nolint:unparam // steps return a result
 func (r *ChildReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T) (Result, error) {
-	known, err := r.children.list(ctx, parent)
+	candidates, err := r.children.list(ctx, parent)
 	if err != nil {
 		return Result{}, err
 	}
 	desiredChild := func() (CT, error) { return r.DesiredChild(ctx, parent) }
-	if r.children.needsLiveList(ctx, parent, known) {
+	if r.children.needsLiveList(ctx, parent, candidates.known) {
 		desiredChild = sync.OnceValues(desiredChild)
 		if wantsNone(ctx, parent, desiredChild) {
-			if known, err = r.children.addUncached(ctx, parent, known); err != nil {
+			if candidates, err = r.children.addUncached(ctx, parent, candidates); err != nil {
 				return Result{}, err
 			}
 		}
 	}
-	outcome, err := r.children.manage(ctx, parent, known, desiredChild)
+	outcome, err := r.children.manage(ctx, parent, candidates, desiredChild)
 	if err != nil || outcome.skip {
 		return Result{}, err
 	}

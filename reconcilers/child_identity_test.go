@@ -55,10 +55,11 @@ func TestChildReconciler_KeepsTheChildOfTheDesiredName(t *testing.T) {
 			ExpectCreates: objects{rtesting.With(wanted("child"), claimed)},
 			ExpectEvents:  events{unidentified("generated-password"), createdChild},
 		},
-		// Without the name, it is unknown which object was the child.
+		// Nothing tells that another client made one of them.
 		"several and none desired": {
 			Resource: parent, GivenObjects: objects{password, child}, Metadata: desiring(nil, nil),
-			ExpectResource: newResource(reflecting("nothing")), ExpectEvents: events{unidentified("child, generated-password")},
+			ExpectDeletes: deletes("child", "generated-password"), ExpectResource: newResource(reflecting("nothing")),
+			ExpectEvents: events{deletedChild, eventFor("Deleted", "generated-password")},
 		},
 		// The new child is created when the old one no longer exists.
 		"another object, and the child is being deleted": {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,12 +39,18 @@ type children[Type, ChildType client.Object] struct {
 	finalizer string
 	// adopts and releases are the fields Adopt and Release, or nil.
 	adopts, releases func(ctx context.Context, resource Type, child ChildType) bool
-	// byID reports whether the user identifies each child by an id.
-	byID bool
+	// by is the reconciler, and declared has the reconcilers below the same root. It is nil without a manager.
+	by       any
+	declared *declarations
+	// byID reports whether the user identifies each child by an id, which identify returns.
+	byID     bool
+	identify func(child ChildType) string
 
 	warnOnce sync.Once
 	// warned maps parents to the objects in the last warning.
 	warned *cache.Expiring
+	// managed are objects that have been the child.
+	managed perObject[struct{}]
 
 	// The following fields are set during setup with a manager. They affect the cost of lists and the watches, not the
 	// outcome.
@@ -96,6 +103,10 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 // declare claims the children and their finalizer for the reconciler by. ListOptions can identify children like
 // OurChild. Children without an owner reference are always identified.
 func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any) {
+	c.by = by
+	if declared := declarationsFrom(ctx); declared != nil {
+		c.declared = declared
+	}
 	if !c.skipOwnerReference {
 		declareChildren(ctx, problems, by, c.reconciler, c.childType, c.ourChild != nil || c.listOptions != nil)
 	}
@@ -153,15 +164,15 @@ type outcome[CT client.Object] struct {
 	skip bool
 }
 
-// manageChild brings one child to the state that desiredChild returns. known are the objects that match this child. The
-// caller must not reflect a returned error on the status of the parent.
+// manageChild brings one child to the state that desiredChild returns. The caller must not reflect a returned error on
+// the status of the parent.
 func (c *children[T, CT]) manageChild(
-	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
+	ctx context.Context, parent T, candidates found[CT], desiredChild func() (CT, error),
 ) (outcome[CT], error) {
 	nothing := outcome[CT]{skip: true}
-	c.track(ctx, parent, known...)
+	c.track(ctx, parent, candidates.known...)
 
-	present, terminating := partition(known, func(child CT) bool { return child.GetDeletionTimestamp() == nil })
+	present, terminating := partition(candidates.known, isPresent)
 
 	// Compute the desired child first: until it is known, nothing is deleted.
 	deleting, removing := parent.GetDeletionTimestamp() != nil, MustRemove(ctx, parent)
@@ -179,16 +190,44 @@ func (c *children[T, CT]) manageChild(
 		}
 	}
 
-	chosen := c.choose(present, desired, removing)
+	if c.leavesChildren(parent) {
+		return nothing, nil
+	}
+	if err := mustBeNamed(desired); err != nil {
+		step.About(ctx, err, typeName(c.childType))
+		return nothing, err
+	}
+	if c.mayBeUnseen(ctx, desired, candidates.known) {
+		var err error
+		if candidates, err = c.addUncached(ctx, parent, candidates); err != nil {
+			return nothing, err
+		}
+		if c.identify != nil {
+			candidates.known, _ = partition(candidates.known, func(obj CT) bool { return c.identify(obj) == c.identify(desired) })
+		}
+		present, terminating = partition(candidates.known, isPresent)
+	}
+	if stray := slices.IndexFunc(candidates.strays, func(obj CT) bool { return isNamed(obj, desired) }); stray >= 0 {
+		if obj := candidates.strays[stray]; isPresent(obj) {
+			present = append(slices.Clip(present), obj)
+		} else {
+			terminating = append(slices.Clip(terminating), obj)
+		}
+	}
+	chosen, err := c.choose(ctx, present, desired, removing)
+	if err != nil {
+		return nothing, err
+	}
 	if err := c.deleteExtra(ctx, parent, chosen.extra); err != nil {
 		return nothing, err
 	}
-	c.warnUnidentified(ctx, parent, chosen.unidentified)
+	c.warnUnidentified(ctx, parent, chosen)
+	c.reportName(ctx, parent, chosen.child, desired)
 	actual := chosen.child
 	if nilcheck.IsNilPointer(desired) && len(present) == 0 {
 		actual = first(actual, terminating)
 	}
-	if nilcheck.IsNilPointer(desired) && !exists(actual) && len(known) > 0 {
+	if nilcheck.IsNilPointer(desired) && !exists(actual) && len(candidates.known) > 0 {
 		// The known objects were just deleted, so it is too early to manage "nothing", or they are not identified as
 		// the child.
 		return outcome[CT]{skip: deleting}, nil
@@ -210,6 +249,8 @@ func (c *children[T, CT]) manageChild(
 	child, err := c.adoptAndManage(ctx, parent, actual, desired)
 	if err == nil && !nilcheck.IsNilPointer(child) {
 		c.track(ctx, parent, child)
+		c.remember(ctx, child)
+		err = c.removeRenamed(ctx, parent, child, chosen.renamed)
 	}
 	if deleting {
 		return nothing, err
@@ -239,16 +280,61 @@ func (c *children[T, CT]) deleteExtra(ctx context.Context, parent T, extra []CT)
 	return nil
 }
 
-// adoptAndManage is manageOne for a child that may exist without an owner.
+// removeRenamed deletes objects that this controller made under other names than that of the child, which exists.
+func (c *children[T, CT]) removeRenamed(ctx context.Context, parent T, child CT, renamed []CT) error {
+	if len(renamed) == 0 || nilcheck.IsNilPointer(child) || child.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	gvk, err := RetrieveConfigOrDie(ctx).GroupVersionKindFor(c.childType)
+	if err != nil {
+		return err
+	}
+	if c.releases == nil && holdsData(gvk.GroupKind()) {
+		c.warn(ctx, parent, renamed, "RenamedChildKept", "which may hold data: %s is the child now, delete what is not needed",
+			child.GetName())
+		return nil
+	}
+	return c.deleteExtra(ctx, parent, renamed)
+}
+
+// adoptAndManage is manageOne for a child that may exist without an owner, or where the lists of children do not show
+// it.
 func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, desired CT) (CT, error) {
-	if !nilcheck.IsNilPointer(desired) && !exists(actual) {
-		var err error
-		if actual, err = c.adopt(ctx, parent, desired); err != nil {
-			var none CT
-			return none, err
+	if nilcheck.IsNilPointer(desired) || exists(actual) {
+		return c.manageOne(ctx, parent, actual, desired)
+	}
+	actual, err := c.adopt(ctx, parent, desired)
+	if err != nil {
+		var none CT
+		return none, err
+	}
+	if c.listOptions == nil || exists(actual) {
+		return c.manageOne(ctx, parent, actual, desired)
+	}
+	requested := desired.DeepCopyObject().(CT)
+	child, err := c.manageOne(ctx, parent, actual, desired)
+	if apierrs.IsAlreadyExists(err) {
+		if hidden, found := c.hidden(ctx, parent, requested); found {
+			return c.manageOne(ctx, parent, hidden, requested)
 		}
 	}
-	return c.manageOne(ctx, parent, actual, desired)
+	return child, err
+}
+
+// hidden returns the object of the desired name if the parent controls it and the user's ListOptions do not select it:
+// somebody has changed its labels, for example.
+func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT, bool) {
+	config := RetrieveConfigOrDie(ctx)
+	existing := empty.Like(c.childType)
+	if c.skipOwnerReference || config.APIReader == nil {
+		return existing, false
+	}
+	if err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(desired), existing); err != nil ||
+		!metav1.IsControlledBy(existing, parent) || existing.GetDeletionTimestamp() != nil {
+		return existing, false
+	}
+	selects := (&client.ListOptions{}).ApplyOptions(c.listOptions(ctx, parent)).LabelSelector
+	return existing, selects != nil && !selects.Matches(labels.Set(existing.GetLabels()))
 }
 
 func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {
@@ -257,11 +343,11 @@ func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desir
 			return managed, err
 		}
 	}
-	if manager, ok := c.manager.(sharingManager[CT]); ok {
-		managed, err = manager.manage(ctx, parent, actual, desired, !c.shared.Empty())
-	} else {
-		managed, err = c.manager.Manage(ctx, parent, actual, desired)
-	}
+	managed, err = manageChild(ctx, c.manager, client.Object(parent), actual, desired, handling{
+		shared: !c.shared.Empty(),
+		// The garbage collector may be removing the owner reference: then the child stays.
+		unchanged: !c.skipOwnerReference && c.indexed != (ownerIndex{}) && parent.GetDeletionTimestamp() != nil,
+	})
 	switch {
 	case err == nil:
 	case !nilcheck.IsNilPointer(desired):
@@ -272,6 +358,18 @@ func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desir
 	return managed, err
 }
 
+// leavesChildren reports whether the children of a parent that is being deleted stay.
+func (c *children[T, CT]) leavesChildren(parent T) bool {
+	return !c.skipOwnerReference && orphans(parent)
+}
+
+// mayBeUnseen reports whether a child that the caches lack could be created a second time, because its name is
+// generated.
+func (c *children[T, CT]) mayBeUnseen(ctx context.Context, desired CT, known []CT) bool {
+	return !nilcheck.IsNilPointer(desired) && desired.GetName() == "" && len(known) == 0 &&
+		RetrieveConfigOrDie(ctx).cache != nil
+}
+
 // claim sets the parent as the owner of a desired child.
 func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error {
 	if !c.skipOwnerReference {
@@ -280,7 +378,7 @@ func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error
 			return err
 		}
 	}
-	if !c.isOurs(parent, desired) {
+	if !c.accepts(parent, desired) {
 		logr.FromContextOrDiscard(ctx).Info(
 			"desired child does not match OurChild, it will not be found again", "child", identify(desired),
 		)
@@ -313,7 +411,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 	case err != nil:
 		return errors.Join(cause, err)
 	}
-	if c.isOurs(parent, blocker) {
+	if c.isOwned(parent, blocker) {
 		// The object was created for this parent, and the cache does not have it yet.
 		return cause
 	}
@@ -363,6 +461,8 @@ func first[CT client.Object](blank CT, lists ...[]CT) CT {
 	}
 	return blank
 }
+
+func isPresent[CT client.Object](obj CT) bool { return obj.GetDeletionTimestamp() == nil }
 
 func sameObject(a, b client.Object) bool {
 	return a.GetUID() == b.GetUID() && sameName(a, b)

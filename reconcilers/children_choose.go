@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,92 +18,280 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// choice is the decision about the objects that match a child.
+// choice is the decision about the objects that can be a child.
 type choice[CT client.Object] struct {
 	// child is the object to manage. It is blank if a new child must be created.
 	child CT
-	// extra objects are deleted.
+	// extra objects are deleted before the child is managed.
 	extra []CT
+	// renamed are objects that this controller made under another name. They are deleted when the child exists.
+	renamed []CT
 	// unidentified objects are left unchanged.
 	unidentified []CT
+	// managers are the clients that wrote the objects which this controller did not make.
+	managers []string
+	// untold is the number of unidentified objects for which no API server recorded who wrote them.
+	untold int
 }
 
-// choose decides which of the objects in present is the desired child. A child is identified by its name. If the user
-// identifies children, with OurChild or by the id in a set, every object in present is a child, and at most one is
-// kept. Otherwise an object with another name may belong to another part of the controller, so it is left unchanged.
+// choose decides which of the objects in present is the desired child. See [ChildReconciler] for the rule.
 //
-// If none of several objects has the desired name, all are deleted: they are duplicates of a child whose name has
-// changed.
-func (c *children[T, CT]) choose(present []CT, desired CT, deleting bool) choice[CT] {
-	// The common case: one object, and it is the child.
-	if len(present) == 1 &&
-		(nilcheck.IsNilPointer(desired) || c.identifiesChildren() || isNamedLike(present[0], desired)) {
-		return choice[CT]{child: present[0]}
-	}
-	blank := empty.Like(c.childType)
-	if nilcheck.IsNilPointer(desired) {
-		// The name of the child is unknown.
-		if deleting || c.identifiesChildren() {
-			return choice[CT]{child: blank, extra: present}
-		}
-		return choice[CT]{child: blank, unidentified: present}
-	}
-	matching, others := partition(present, func(obj CT) bool { return !c.byID && isNamedLike(obj, desired) })
+// If the user identifies the child and none of several objects has the desired name, all are deleted: they are
+// duplicates of a child whose name has changed.
+func (c *children[T, CT]) choose(
+	ctx context.Context, present []CT, desired CT, removing bool,
+) (choice[CT], error) {
+	blank := choice[CT]{child: empty.Like(c.childType)}
 	switch {
-	case len(matching) == 1 && c.identifiesChildren():
-		return choice[CT]{child: matching[0], extra: others}
-	case len(matching) == 1:
-		return choice[CT]{child: matching[0], unidentified: others}
-	case len(matching) > 1 && !c.identifiesChildren():
-		return choice[CT]{child: blank, extra: matching, unidentified: others}
-	case len(present) == 1:
-		return choice[CT]{child: blank, unidentified: present}
+	case len(present) == 0:
+		return blank, nil
+	case nilcheck.IsNilPointer(desired):
+		return c.chooseUnwanted(ctx, present, removing)
+	case len(present) == 1 && (c.byID || isNamed(present[0], desired)): // the common case
+		return choice[CT]{child: present[0]}, nil
+	}
+	named, others := partition(present, func(obj CT) bool { return isNamed(obj, desired) })
+	if c.byID {
+		if len(named) == 1 && len(named[0].GetManagedFields()) > 0 {
+			return choice[CT]{child: named[0], extra: others}, nil
+		}
+		blank.extra = present
+		return blank, nil
+	}
+	if len(named) > 0 {
+		chosen, err := c.chooseOthers(ctx, others)
+		chosen.child = named[0]
+		return chosen, err
+	}
+	if desired.GetName() == "" {
+		return c.chooseGenerated(ctx, present, desired)
+	}
+	if !c.identifiesChildren() {
+		chosen, err := c.chooseOthers(ctx, others)
+		chosen.child = blank.child
+		if err == nil && len(others) > 1 && chosen.untold == len(others) {
+			// Nothing tells who made them: they count as children.
+			chosen.extra, chosen.unidentified = chosen.unidentified, nil
+		}
+		return chosen, err
+	}
+	return c.chooseIdentified(ctx, others)
+}
+
+// chooseIdentified decides about objects that the user identifies as the child and that have other names.
+func (c *children[T, CT]) chooseIdentified(ctx context.Context, others []CT) (choice[CT], error) {
+	chosen := choice[CT]{child: empty.Like(c.childType)}
+	candidates, err := c.splitByOrigin(ctx, others, &chosen)
+	if err != nil {
+		return chosen, err
+	}
+	if len(candidates) == 1 {
+		chosen.child = candidates[0]
+	} else {
+		chosen.extra = candidates
+	}
+	return chosen, nil
+}
+
+// chooseGenerated decides which object is the child if the API server generates its name.
+func (c *children[T, CT]) chooseGenerated(ctx context.Context, present []CT, desired CT) (choice[CT], error) {
+	matching, others := partition(present, func(obj CT) bool { return hasPrefix(obj, desired) })
+	chosen, err := c.chooseOthers(ctx, others)
+	chosen.child = empty.Like(c.childType)
+	if err != nil {
+		return chosen, err
+	}
+	candidates := []CT{}
+	for _, obj := range matching {
+		o, err := c.origin(ctx, obj)
+		switch {
+		case err != nil:
+			return chosen, err
+		case o.here || c.ourChild != nil || o.byThisProgram():
+			candidates = append(candidates, obj)
+		default:
+			chosen.leave(obj, o)
+		}
+	}
+	switch {
+	case len(candidates) == 1:
+		chosen.child = candidates[0]
+	case len(candidates) == 0 && c.identifiesChildren():
+		return c.chooseIdentified(ctx, others)
 	default:
-		return choice[CT]{child: blank, extra: present}
+		chosen.extra = append(chosen.extra, candidates...)
+	}
+	return chosen, nil
+}
+
+// chooseOthers decides about objects beside the child, or beside a child that must be created.
+func (c *children[T, CT]) chooseOthers(ctx context.Context, others []CT) (chosen choice[CT], err error) {
+	if c.identifiesChildren() {
+		chosen.extra, err = c.splitByOrigin(ctx, others, &chosen)
+		return chosen, err
+	}
+	alone := len(others) > 0 && c.isAlone(ctx)
+	for _, obj := range others {
+		switch o, err := c.origin(ctx, obj); {
+		case err != nil:
+			return chosen, err
+		case o.recorded && !o.adopted && alone:
+			chosen.renamed = append(chosen.renamed, obj)
+		default:
+			chosen.leave(obj, o)
+		}
+	}
+	return chosen, nil
+}
+
+// chooseUnwanted decides which objects are deleted, because no child is desired.
+func (c *children[T, CT]) chooseUnwanted(ctx context.Context, present []CT, removing bool) (choice[CT], error) {
+	chosen := choice[CT]{child: empty.Like(c.childType)}
+	if !removing && !c.identifiesChildren() && len(present) > 1 && !c.isAlone(ctx) {
+		chosen.unidentified = present // some may be children of another reconciler
+		return chosen, nil
+	}
+	unwanted, err := c.splitByOrigin(ctx, present, &chosen)
+	if err != nil {
+		return chosen, err
+	}
+	if removing {
+		chosen.unidentified = nil // the garbage collector decides about them
+	}
+	if len(unwanted) == 1 {
+		chosen.child = unwanted[0]
+	} else {
+		chosen.extra = unwanted
+	}
+	return chosen, nil
+}
+
+// splitByOrigin returns the objects that this controller made, or that the user identifies with OurChild. The others are
+// left unchanged.
+func (c *children[T, CT]) splitByOrigin(ctx context.Context, objs []CT, chosen *choice[CT]) ([]CT, error) {
+	if c.ourChild != nil {
+		return objs, nil
+	}
+	made := make([]CT, 0, len(objs))
+	for _, obj := range objs {
+		switch o, err := c.origin(ctx, obj); {
+		case err != nil:
+			return nil, err
+		case o.here || o.adopted:
+			made = append(made, obj)
+		default:
+			chosen.leave(obj, o)
+		}
+	}
+	return made, nil
+}
+
+// leave notes that an object is left unchanged.
+func (d *choice[CT]) leave(obj CT, o origin) {
+	d.unidentified = append(d.unidentified, obj)
+	switch {
+	case !o.here:
+		d.managers = union(d.managers, o.managers)
+	case !o.recorded:
+		d.untold++
 	}
 }
 
 // identifiesChildren reports whether the user identifies children among the objects of their kind.
 func (c *children[T, CT]) identifiesChildren() bool {
-	return c.byID || c.ourChild != nil
+	return c.byID || c.ourChild != nil || c.listOptions != nil
 }
 
-// isNamedLike reports whether obj has the desired name. If the API server generates the name, it reports whether obj
-// has the desired prefix.
-func isNamedLike(obj, desired client.Object) bool {
-	if desired.GetName() != "" {
-		return sameName(obj, desired)
+// isAlone reports whether all objects of the kind that this controller made for the parent belong to one child. They do
+// not within a loop, and if another reconciler of the same root manages the same kind.
+func (c *children[T, CT]) isAlone(ctx context.Context) bool {
+	return !isRepeated(ctx) && !c.declared.sharesKind(c.by)
+}
+
+// isNamed reports whether obj has the desired name.
+func isNamed(obj, desired client.Object) bool {
+	return !nilcheck.IsNilPointer(desired) && desired.GetName() != "" && sameName(obj, desired)
+}
+
+// maxGeneratedPrefix is how much of metadata.generateName the API server uses: see k8s.io/apiserver/pkg/storage/names.
+const maxGeneratedPrefix = 58
+
+// hasPrefix reports whether obj can have a name that the API server generates for desired.
+func hasPrefix(obj, desired client.Object) bool {
+	prefix := desired.GetGenerateName()
+	return strings.HasPrefix(obj.GetName(), prefix[:min(len(prefix), maxGeneratedPrefix)])
+}
+
+// mustBeNamed returns an error for a desired child that cannot be distinguished from other objects.
+func mustBeNamed(desired client.Object) error {
+	if nilcheck.IsNilPointer(desired) || desired.GetName() != "" || desired.GetGenerateName() != "" {
+		return nil
 	}
-	return strings.HasPrefix(obj.GetName(), desired.GetGenerateName())
+	return fmt.Errorf("%s has no name: set metadata.name or metadata.generateName", typeName(desired))
 }
 
-// unidentifiedTTL is how long a warning about unidentified objects is not repeated for a parent.
-const unidentifiedTTL = 6 * time.Hour
+// warningTTL is how long a warning about objects is not repeated for a parent.
+const warningTTL = 6 * time.Hour
 
-// warnUnidentified warns about objects that are left unchanged because they cannot be distinguished from the child. It
-// warns once for each parent and set of objects.
-func (c *children[T, CT]) warnUnidentified(ctx context.Context, parent T, unidentified []CT) {
+// warnUnidentified warns about objects that are left unchanged because they cannot be distinguished from the child, or
+// because this controller did not make them.
+func (c *children[T, CT]) warnUnidentified(ctx context.Context, parent T, chosen choice[CT]) {
 	// An object of the inventory is pruned.
-	unidentified = slices.DeleteFunc(slices.Clone(unidentified), func(obj CT) bool { return inventoryFrom(ctx).has(obj) })
-	if len(unidentified) == 0 {
+	unidentified := slices.DeleteFunc(slices.Clone(chosen.unidentified), func(obj CT) bool {
+		return inventoryFrom(ctx).has(obj)
+	})
+	hint := ""
+	if len(chosen.managers) > 0 {
+		hint = fmt.Sprintf(". Written by %s: if that was an earlier version of this controller, name it in "+
+			"WithFormerFieldOwners", strings.Join(chosen.managers, ", "))
+	}
+	c.warn(ctx, parent, unidentified, "UnidentifiedChildren",
+		"not identified as a child, define OurChild in %s%s", c.reconciler, hint)
+}
+
+// warn warns about objects that are left unchanged, once for each parent and set of objects.
+func (c *children[T, CT]) warn(ctx context.Context, parent T, objs []CT, reason, format string, args ...any) {
+	if len(objs) == 0 {
 		return
 	}
-	names := make([]string, len(unidentified))
-	for i, obj := range unidentified {
+	names := make([]string, len(objs))
+	for i, obj := range objs {
 		names[i] = obj.GetName()
 	}
 	slices.Sort(names)
 	listed := strings.Join(names, ", ")
-	c.warnOnce.Do(func() { c.warned = cache.NewExpiring() })
-	key := client.ObjectKeyFromObject(parent).String() + " " + string(parent.GetUID())
-	if warned, ok := c.warned.Get(key); ok && warned == listed {
+	if !c.firstTime(parent, reason, listed) {
 		return
 	}
-	c.warned.Set(key, listed, unidentifiedTTL)
+	why := fmt.Sprintf(format, args...)
+	logr.FromContextOrDiscard(ctx).Info("leaving objects alone", "objects", names, "reason", why)
+	RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(parent, corev1.EventTypeWarning, reason, "%s",
+		truncate(fmt.Sprintf("Left %s %s alone: %s", typeName(c.childType), listed, why)))
+}
 
-	logr.FromContextOrDiscard(ctx).Info(
-		"leaving objects alone that are not identified as a child, define OurChild", "objects", names,
-	)
-	RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(parent, corev1.EventTypeWarning, "UnidentifiedChildren",
-		"Left %s %s alone: not identified as a child, define OurChild in %s", typeName(c.childType), listed, c.reconciler)
+// firstTime reports whether a warning about a parent is new.
+func (c *children[T, CT]) firstTime(parent T, reason, about string) bool {
+	c.warnOnce.Do(func() { c.warned = cache.NewExpiring() })
+	key := client.ObjectKeyFromObject(parent).String() + " " + string(parent.GetUID()) + " " + reason
+	if warned, ok := c.warned.Get(key); ok && warned == about {
+		return false
+	}
+	c.warned.Set(key, about, warningTTL)
+	return true
+}
+
+// reportName warns that the child that the user identifies has another name than desired. A name cannot be changed.
+func (c *children[T, CT]) reportName(ctx context.Context, parent T, child, desired CT) {
+	// Users' table tests expect no such event.
+	if !exists(child) || nilcheck.IsNilPointer(desired) || desired.GetName() == "" ||
+		desired.GetName() == child.GetName() || RetrieveConfigOrDie(ctx).cache == nil ||
+		!c.firstTime(parent, "ChildHasOtherName", child.GetName()+" "+desired.GetName()) {
+		return
+	}
+	text := fmt.Sprintf("The %s is %q and the desired name is %q: it keeps its name because %s identifies it, "+
+		"delete it to have it created with the new name", typeName(c.childType), child.GetName(), desired.GetName(), c.reconciler)
+	logr.FromContextOrDiscard(ctx).Info("the child has another name than desired", "child", child.GetName(),
+		"desired", desired.GetName())
+	RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(parent, corev1.EventTypeWarning, "ChildHasOtherName", "%s",
+		truncate(text))
 }

@@ -37,8 +37,17 @@ func (c *children[T, CT]) private(child CT) CT {
 	return child.DeepCopyObject().(CT)
 }
 
-// list returns the children of the parent that the cache has.
-func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
+// found are objects that can be children of a parent.
+type found[CT client.Object] struct {
+	// known are the objects that the user does not rule out.
+	known []CT
+	// strays are the others that the parent controls. One of them is the child if it has the desired name: somebody has
+	// changed the labels by which the user identifies it.
+	strays []CT
+}
+
+// list returns the objects in the cache that can be children of the parent.
+func (c *children[T, CT]) list(ctx context.Context, parent T) (found[CT], error) {
 	inventoryFrom(ctx).ran(c.heldFinalizer())
 	config := RetrieveConfigOrDie(ctx)
 	opts := c.optionsFor(ctx, parent)
@@ -59,7 +68,7 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 	list := empty.Like(c.childListType)
 	if err := config.List(ctx, list, opts...); err != nil {
 		step.About(ctx, err, typeName(c.childType))
-		return nil, err
+		return found[CT]{}, err
 	}
 	if indexErr != nil {
 		// The list with the index failed: the client does not read this kind from the cache.
@@ -74,10 +83,10 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) ([]CT, error) {
 // addUncached adds the children that only the API server has to the children from the cache. It is used before
 // decisions that cannot be undone. A child in the cache that no longer exists is harmless: deleting it again has no
 // effect.
-func (c *children[T, CT]) addUncached(ctx context.Context, parent T, known []CT) ([]CT, error) {
+func (c *children[T, CT]) addUncached(ctx context.Context, parent T, cached found[CT]) (found[CT], error) {
 	config := RetrieveConfigOrDie(ctx)
 	if config.APIReader == nil {
-		return known, nil
+		return cached, nil
 	}
 	// The API server supports only these field selectors. The filter removes additional objects from the list.
 	options := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent))
@@ -85,20 +94,20 @@ func (c *children[T, CT]) addUncached(ctx context.Context, parent T, known []CT)
 	list := empty.Like(c.childListType)
 	if err := config.APIReader.List(ctx, list, options); err != nil {
 		step.About(ctx, err, typeName(c.childType))
-		return nil, err
+		return cached, err
 	}
 	live, err := c.filter(parent, list)
 	if err != nil {
-		return nil, err
+		return cached, err
 	}
-	for _, child := range live {
-		if !slices.ContainsFunc(known, func(other CT) bool { return sameObject(child, other) }) {
+	for _, child := range live.known {
+		if !slices.ContainsFunc(cached.known, func(other CT) bool { return sameObject(child, other) }) {
 			journalFrom(ctx).NoteUnseen()
 			stepRunFrom(ctx).noteUnseen()
-			known = append(known, child)
+			cached.known = append(cached.known, child)
 		}
 	}
-	return known, nil
+	return cached, nil
 }
 
 func (c *children[T, CT]) optionsFor(ctx context.Context, parent T) []client.ListOption {
@@ -108,24 +117,36 @@ func (c *children[T, CT]) optionsFor(ctx context.Context, parent T) []client.Lis
 	return []client.ListOption{client.InNamespace(parent.GetNamespace())}
 }
 
-func (c *children[T, CT]) filter(parent T, list client.ObjectList) ([]CT, error) {
+func (c *children[T, CT]) filter(parent T, list client.ObjectList) (found[CT], error) {
 	items, err := listItems[CT](list)
 	if err != nil {
-		return nil, err
+		return found[CT]{}, err
 	}
-	items = slices.DeleteFunc(items, func(child CT) bool { return !c.isOurs(parent, child) })
+	items = slices.DeleteFunc(items, func(child CT) bool { return !c.isOwned(parent, child) })
 	if !c.shared.Empty() {
 		for _, child := range items {
 			nameKind(child, c.shared)
 		}
 	}
-	return items, nil
+	if c.ourChild == nil || c.skipOwnerReference {
+		return found[CT]{known: items}, nil
+	}
+	var all found[CT]
+	all.known, all.strays = partition(items, func(child CT) bool { return c.ourChild(parent, child) })
+	return all, nil
 }
 
-func (c *children[T, CT]) isOurs(parent T, child CT) bool {
-	if !c.skipOwnerReference && !metav1.IsControlledBy(child, parent) {
-		return false
+// isOwned reports whether an object can be a child: the parent controls it, or children have no owner reference and the
+// user identifies it.
+func (c *children[T, CT]) isOwned(parent T, child CT) bool {
+	if c.skipOwnerReference {
+		return c.accepts(parent, child)
 	}
+	return metav1.IsControlledBy(child, parent)
+}
+
+// accepts reports whether the user does not rule out that an object is the child.
+func (c *children[T, CT]) accepts(parent T, child CT) bool {
 	return c.ourChild == nil || c.ourChild(parent, child)
 }
 

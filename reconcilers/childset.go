@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -170,7 +171,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, childType: r.ChildType,
+			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, identify: r.IdentifyChild, childType: r.ChildType,
 			childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
 			reflectedReasons: r.ReflectedChildErrorReasons, finalizer: r.Finalizer,
@@ -223,14 +224,15 @@ func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
 func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, r.node, resource, func(ctx context.Context, parent T) (Result, error) {
-		known, err := r.children.list(ctx, parent)
-		if err == nil && r.children.needsLiveList(ctx, parent, known) {
-			known, err = r.children.addUncached(ctx, parent, known)
+		candidates, err := r.children.list(ctx, parent)
+		if err == nil && r.children.needsLiveList(ctx, parent, candidates.known) {
+			candidates, err = r.children.addUncached(ctx, parent, candidates)
 		}
 		if err != nil {
 			return Result{}, err
 		}
-		return r.reconciler.Reconcile(stashKnownChildren(ctx, known), parent)
+		ctx = stashKnownChildren(ctx, candidates.known)
+		return r.reconciler.Reconcile(context.WithValue(ctx, strayChildrenKey{}, candidates.strays), parent)
 	})
 }
 
@@ -241,14 +243,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 		return err
 	}
 	deleting := MustRemove(ctx, parent)
-	knownByID := map[string][]CT{}
-	for _, child := range known {
-		id := r.IdentifyChild(child)
-		knownByID[id] = append(knownByID[id], child)
-	}
-
 	result := ChildSetResult[CT]{}
-	err = r.eachChild(ctx, parent, knownByID, desired, onlyStatus, &result)
+	err = r.eachChild(ctx, parent, r.pair(ctx, known, desired), desired, onlyStatus, &result)
 	if err == nil && len(known) == 0 && (deleting || len(desired) == 0 && !onlyStatus) {
 		// No child exists, so an object manager with a finalizer can remove it.
 		var none CT
@@ -257,7 +253,46 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 	return joinErrors(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
 }
 
-// eachChild manages the children in the order of their ids and appends the outcomes to result.
+// pair returns the known children by id. An object with the name of a desired child is that child if none has its id:
+// somebody has changed the label that IdentifyChild reads, or another version of the controller wrote other ids.
+func (r *ChildSetReconciler[T, CT, CLT]) pair(
+	ctx context.Context, known []CT, desired map[string]CT,
+) map[string][]CT {
+	byID := map[string][]CT{}
+	ids := make(map[client.ObjectKey]string, len(known)) // of existing objects
+	for _, child := range known {
+		id := r.IdentifyChild(child)
+		byID[id] = append(byID[id], child)
+		ids[client.ObjectKeyFromObject(child)] = id
+	}
+	if r.SkipOwnerReference {
+		return byID
+	}
+	strays, _ := ctx.Value(strayChildrenKey{}).([]CT)
+	for _, id := range slices.Sorted(maps.Keys(desired)) {
+		if len(byID[id]) > 0 || desired[id].GetName() == "" {
+			continue
+		}
+		isWanted := func(obj CT) bool { return isNamed(obj, desired[id]) }
+		other, found := ids[client.ObjectKeyFromObject(desired[id])]
+		var wanted []CT
+		if found {
+			wanted, byID[other] = partition(byID[other], isWanted)
+			if len(byID[other]) == 0 {
+				delete(byID, other)
+			}
+		} else {
+			wanted, _ = partition(strays, isWanted)
+		}
+		if len(wanted) > 0 {
+			byID[id] = wanted
+		}
+	}
+	return byID
+}
+
+// eachChild manages the children in the order of their ids and appends the outcomes to result. After an error of the API
+// server about one child, the others are managed. Any other error would probably be repeated.
 func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool,
 	result *ChildSetResult[CT],
@@ -270,6 +305,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	}
 	slices.Sort(ids)
 
+	errs := []error{}
 	for _, id := range ids {
 		_, err := step.Run(ctx, step.Node{Name: id, Item: true}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
@@ -279,17 +315,21 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 				})
 				return Result{}, nil
 			}
-			outcome, err := r.children.manage(ctx, parent, known[id], func() (CT, error) { return desired[id], nil })
+			candidates := found[CT]{known: known[id]}
+			outcome, err := r.children.manage(ctx, parent, candidates, func() (CT, error) { return desired[id], nil })
 			if err == nil && !outcome.skip {
 				result.Children = append(result.Children, ChildSetPartialResult[CT]{Id: id, Child: outcome.child, Err: outcome.err})
 			}
 			return Result{}, err
 		})
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			if apierrs.ReasonForError(err) == metav1.StatusReasonUnknown {
+				break
+			}
 		}
 	}
-	return nil
+	return joinErrors(errs...)
 }
 
 // desiredByID returns the desired children by id. The second value reports whether only the status is reconciled.
@@ -322,6 +362,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) desiredByID(ctx context.Context, parent
 }
 
 type knownChildrenKey struct{}
+
+// strayChildrenKey holds objects that the parent controls and OurChild does not accept.
+type strayChildrenKey struct{}
 
 func stashKnownChildren[CT client.Object](ctx context.Context, known []CT) context.Context {
 	return context.WithValue(ctx, knownChildrenKey{}, known)

@@ -50,6 +50,17 @@ type childClaim struct {
 	identified bool
 }
 
+// sharesKind reports whether another reconciler claims the kind of children that the reconciler by claims.
+func (d *declarations) sharesKind(by any) bool {
+	if d == nil {
+		return false
+	}
+	mine := slices.IndexFunc(d.children, func(c childClaim) bool { return c.by == by })
+	return mine >= 0 && slices.ContainsFunc(d.children, func(c childClaim) bool {
+		return c.by != by && c.kind == d.children[mine].kind && c.config == d.children[mine].config
+	})
+}
+
 // nameClaim claims a finalizer or the key of an inventory.
 type nameClaim struct {
 	claim

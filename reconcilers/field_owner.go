@@ -15,6 +15,9 @@ import (
 // maxFieldOwner is the limit of the API server for names of field managers.
 const maxFieldOwner = 128
 
+// fieldOwnerPrefix begins the default field owners.
+const fieldOwnerPrefix = "trueup/"
+
 // fieldOwner returns the name under which the API server records the fields that a root reconciler writes to children.
 // It says which objects the root has made. So it does not depend on names that an author may change: not on the name of
 // a reconciler, nor on the file name of the program, which is `manager` for many programs. It returns "" outside of a
@@ -31,7 +34,7 @@ func fieldOwner(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	owner := "trueup/" + strings.ToLower(gvk.Kind)
+	owner := fieldOwnerPrefix + strings.ToLower(gvk.Kind)
 	if gvk.Group != "" {
 		owner += "." + gvk.Group
 	}

@@ -84,6 +84,14 @@ func qualifiedName(t reflect.Type) string {
 // loopKey marks the context within a loop over items of this type.
 type loopKey[I any] struct{}
 
+// forEachKey marks the context within any loop over items.
+type forEachKey struct{}
+
+// isRepeated reports whether a reconciler may run several times in one request.
+func isRepeated(ctx context.Context) bool {
+	return ctx.Value(forEachKey{}) != nil || RetrieveIteration(ctx) >= 0
+}
+
 func (r *ForEach[T, I]) init() {
 	r.lazyInit.Do(func() {
 		if r.Name == "" {
@@ -130,7 +138,7 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 			defer cursors.Store(ctx, outer)
 		}
 	}
-	ctx = context.WithValue(ctx, loopKey[I]{}, true)
+	ctx = context.WithValue(context.WithValue(ctx, loopKey[I]{}, true), forEachKey{}, true)
 	aggregate := Result{}
 	waits := waitsFrom(ctx)
 	for i := range items {

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/guard"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -37,7 +38,28 @@ type FinalizerHolder interface {
 
 // sharingManager is an object manager that does not change actual objects, so that a cache can share them.
 type sharingManager[T client.Object] interface {
-	manage(ctx context.Context, resource client.Object, actual, desired T, shared bool) (T, error)
+	manage(ctx context.Context, resource client.Object, actual, desired T, how handling) (T, error)
+}
+
+// handling is how an object manager treats the objects of one call.
+type handling struct {
+	// shared reports whether the actual object is shared with a cache. A copy of it must be returned.
+	shared bool
+	// child reports whether the field owner of the root is recorded, which says that the controller made the object.
+	child bool
+	// unchanged reports whether an object is only deleted if it is still as it was read.
+	unchanged bool
+}
+
+// manageChild calls an object manager for a child of the resource, or for the resource itself.
+func manageChild[T client.Object](
+	ctx context.Context, manager ObjectManager[T], resource client.Object, actual, desired T, how handling,
+) (T, error) {
+	how.child = true
+	if manager, ok := manager.(sharingManager[T]); ok {
+		return manager.manage(ctx, resource, actual, desired, how)
+	}
+	return manager.Manage(guard.WithFieldOwner(ctx, fieldOwner(ctx)), resource, actual, desired)
 }
 
 // exists reports whether obj is a stored object.

@@ -131,18 +131,18 @@ func (r *RecreatingObjectManager[T]) HeldFinalizer() string { return heldFinaliz
 func (r *RecreatingObjectManager[T]) Manage(
 	ctx context.Context, resource client.Object, actual, desired T,
 ) (T, error) {
-	return r.manage(ctx, resource, actual, desired, false)
+	return r.manage(ctx, resource, actual, desired, handling{})
 }
 
 func (r *RecreatingObjectManager[T]) manage(
-	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+	ctx context.Context, resource client.Object, actual, desired T, how handling,
 ) (T, error) {
 	r.init()
 	if !exists(actual) || nilcheck.IsNilPointer(desired) {
-		return r.delegate(ctx, resource, actual, desired, shared)
+		return r.delegate(ctx, resource, actual, desired, how)
 	}
 	wanted := desired.DeepCopyObject().(T) // managers may change it
-	managed, err := r.delegate(withHandler(ctx, r.recreates), resource, actual, desired, shared)
+	managed, err := r.delegate(withHandler(ctx, r.recreates), resource, actual, desired, how)
 	if err == nil || !r.recreates(err) {
 		return managed, err
 	}
@@ -161,12 +161,12 @@ func (r *RecreatingObjectManager[T]) manage(
 }
 
 func (r *RecreatingObjectManager[T]) delegate(
-	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+	ctx context.Context, resource client.Object, actual, desired T, how handling,
 ) (T, error) {
 	if manager, ok := r.Manager.(sharingManager[T]); ok {
-		return manager.manage(ctx, resource, actual, desired, shared)
+		return manager.manage(ctx, resource, actual, desired, how)
 	}
-	if shared && !nilcheck.IsNilPointer(actual) {
+	if how.shared && !nilcheck.IsNilPointer(actual) {
 		actual = actual.DeepCopyObject().(T)
 	}
 	return r.Manager.Manage(ctx, resource, actual, desired)

@@ -132,20 +132,20 @@ func (r *stepRun) text() (text string, failed bool) {
 
 // manage is manageChild, and records what the step of [Steps] waits for.
 func (c *children[T, CT]) manage(
-	ctx context.Context, parent T, known []CT, desiredChild func() (CT, error),
+	ctx context.Context, parent T, candidates found[CT], desiredChild func() (CT, error),
 ) (outcome[CT], error) {
 	run := stepRunFrom(ctx)
 	if run == nil {
-		return c.manageChild(ctx, parent, known, desiredChild)
+		return c.manageChild(ctx, parent, candidates, desiredChild)
 	}
 	var desired CT
-	managed, err := c.manageChild(ctx, parent, known, func() (child CT, err error) {
+	managed, err := c.manageChild(ctx, parent, candidates, func() (child CT, err error) {
 		desired, err = desiredChild()
 		return desired, err
 	})
 	switch {
 	case run.removes:
-		for _, child := range known {
+		for _, child := range candidates.known {
 			run.noteRemaining(child)
 		}
 	case err != nil || managed.skip:

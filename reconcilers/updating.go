@@ -131,12 +131,12 @@ func (r *UpdatingObjectManager[T]) Setup(ctx context.Context) error {
 
 // Manage creates, updates or deletes the object. See [ObjectManager].
 func (r *UpdatingObjectManager[T]) Manage(ctx context.Context, resource client.Object, actual, desired T) (T, error) {
-	return r.manage(ctx, resource, actual, desired, false)
+	return r.manage(ctx, resource, actual, desired, handling{})
 }
 
 // manage implements Manage. If actual is shared with a cache, it returns a copy.
 func (r *UpdatingObjectManager[T]) manage(
-	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+	ctx context.Context, resource client.Object, actual, desired T, how handling,
 ) (T, error) {
 	r.init()
 	var none T
@@ -148,7 +148,7 @@ func (r *UpdatingObjectManager[T]) manage(
 		if actual.GetDeletionTimestamp() != nil {
 			return none, nil
 		}
-		if err := r.writer(ctx, resource).delete(actual); err != nil {
+		if err := r.writer(ctx, resource, how).delete(actual); err != nil {
 			return none, err
 		}
 		r.admission.forget(actual.GetUID())
@@ -158,16 +158,18 @@ func (r *UpdatingObjectManager[T]) manage(
 		return none, err
 	}
 	if !exists(actual) {
-		return r.create(ctx, resource, desired)
+		return r.create(ctx, resource, desired, how)
 	}
-	return r.update(ctx, resource, actual, desired, shared)
+	return r.update(ctx, resource, actual, desired, how)
 }
 
-func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.Object, desired T) (T, error) {
-	w := r.writer(ctx, resource)
+func (r *UpdatingObjectManager[T]) create(
+	ctx context.Context, resource client.Object, desired T, how handling,
+) (T, error) {
+	w := r.writer(ctx, resource, how)
 	w.log.Info("creating resource", "resource", r.describe(w.log, desired))
 	requested := desired.DeepCopyObject().(T)
-	if err := w.config.Create(ctx, desired); err != nil {
+	if err := w.config.Create(w.owned(), desired); err != nil {
 		var none T
 		return none, w.failed(err, "unable to create resource", "CreationFailed", "create", desired)
 	}
@@ -180,9 +182,9 @@ func (r *UpdatingObjectManager[T]) create(ctx context.Context, resource client.O
 }
 
 func (r *UpdatingObjectManager[T]) update(
-	ctx context.Context, resource client.Object, actual, desired T, shared bool,
+	ctx context.Context, resource client.Object, actual, desired T, how handling,
 ) (T, error) {
-	w := r.writer(ctx, resource)
+	w := r.writer(ctx, resource, how)
 	if r.TrackDesired {
 		w.track(actual)
 	}
@@ -199,7 +201,7 @@ func (r *UpdatingObjectManager[T]) update(
 			log.Info("resource is in sync, no update required", "resource", identify(actual))
 		}
 		switch {
-		case !shared:
+		case !how.shared:
 			return actual, nil
 		case !identical:
 			return r.comparer.copyToCompare(actual), nil
@@ -214,7 +216,7 @@ func (r *UpdatingObjectManager[T]) update(
 		)
 		// The actual object is what the server stores for the desired object.
 		r.remember(w.log, desired.DeepCopyObject().(T), actual)
-		if shared {
+		if how.shared {
 			return r.comparer.copyToCompare(actual), nil
 		}
 		return actual, nil
@@ -224,7 +226,7 @@ func (r *UpdatingObjectManager[T]) update(
 		"updating resource", append([]any{"resource", identify(actual)}, r.diff(w.log, actual, filled, known)...)...,
 	)
 	current.SetManagedFields(slices.Clone(current.GetManagedFields()))
-	if err := w.config.Update(ctx, current); err != nil {
+	if err := w.config.Update(w.owned(), current); err != nil {
 		var none T
 		return none, w.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
 	}
@@ -257,8 +259,9 @@ func (r *UpdatingObjectManager[T]) remember(log logr.Logger, requested, stored T
 	}
 }
 
-func (r *UpdatingObjectManager[T]) writer(ctx context.Context, resource client.Object) writer {
+func (r *UpdatingObjectManager[T]) writer(ctx context.Context, resource client.Object, how handling) writer {
 	w := newWriter(ctx, r.Name, resource)
+	w.how = how
 	if r.DangerouslyAllowDuckTypes {
 		w.config = w.config.WithDangerousDuckClientOperations()
 	}

@@ -4,12 +4,14 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/guard"
 	"trueup.dev/internal/step"
 )
 
@@ -20,6 +22,7 @@ type writer struct {
 	resource client.Object
 	config   Config
 	original Config
+	how      handling
 }
 
 // newWriter returns the writer of an object manager.
@@ -37,7 +40,10 @@ func newWriter(ctx context.Context, name string, resource client.Object) writer 
 func (w writer) delete(actual client.Object, opts ...client.DeleteOption) error {
 	w.log.Info("deleting unwanted resource", "resource", identify(actual))
 	// The preconditions protect a newer object of the same name.
-	switch err := w.config.Delete(w.ctx, actual, append(preconditions(actual), opts...)...); {
+	opts = append(preconditions(actual, w.how.unchanged), opts...)
+	switch err := w.config.Delete(w.ctx, actual, opts...); {
+	case apierrs.IsConflict(err) && w.how.unchanged:
+		return fmt.Errorf("%w: %w", ErrQuiet, err) // repeated with the object as it is now
 	case apierrs.IsNotFound(err), apierrs.IsConflict(err) && actual.GetUID() != "":
 		w.log.V(1).Info("unwanted resource no longer exists", "resource", identify(actual))
 	case err != nil:
@@ -69,11 +75,25 @@ func (w writer) track(obj client.Object) {
 	}
 }
 
-func preconditions(obj client.Object) []client.DeleteOption {
-	if uid := obj.GetUID(); uid != "" {
-		return []client.DeleteOption{client.Preconditions{UID: &uid}}
+// preconditions returns the options to delete this object, and if unchanged is set, only in this version.
+func preconditions(obj client.Object, unchanged bool) []client.DeleteOption {
+	uid := obj.GetUID()
+	if uid == "" {
+		return nil
 	}
-	return nil
+	of := client.Preconditions{UID: &uid}
+	if version := obj.GetResourceVersion(); unchanged && version != "" {
+		of.ResourceVersion = &version
+	}
+	return []client.DeleteOption{of}
+}
+
+// owned returns the context of a request that creates or changes an object.
+func (w writer) owned() context.Context {
+	if !w.how.child {
+		return w.ctx
+	}
+	return guard.WithFieldOwner(w.ctx, fieldOwner(w.ctx))
 }
 
 type handlesKey struct{}

@@ -58,7 +58,8 @@ func newChildSet(name func(child *corev1.ConfigMap, id string)) *childSet {
 
 func TestChildSetReconciler(t *testing.T) {
 	fixed := func(child *corev1.ConfigMap, id string) { child.Name = "child-" + id }
-	generated := func(child *corev1.ConfigMap, _ string) { child.GenerateName = "child-" }
+	// While one child cannot be deleted, the others are created. So each has a prefix of its own.
+	generated := func(child *corev1.ConfigMap, id string) { child.GenerateName = "child-" + id + "-" }
 	ours := func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["id"] != "" }
 	withFinalizer := func(set *childSet) *childSet {
 		set.Finalizer, set.OurChild, set.ListOptions = finalizer, ours, inNamespace

@@ -50,7 +50,7 @@ func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...cli
 
 func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	inspected := r.cluster.inspectWrite(ctx, "creates", "", obj)
-	err := r.cluster.client.Create(ctx, obj, opts...)
+	err := r.cluster.client.Create(ctx, obj, withOwner(ctx, opts)...)
 	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
@@ -58,7 +58,7 @@ func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client
 
 func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	inspected := r.cluster.inspectWrite(ctx, "updates", "", obj)
-	err := r.cluster.client.Update(ctx, obj, opts...)
+	err := r.cluster.client.Update(ctx, obj, withOwner(ctx, opts)...)
 	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
@@ -66,7 +66,7 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 
 func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	inspected := r.cluster.inspectWrite(ctx, "patches", "", obj)
-	err := r.cluster.client.Patch(ctx, obj, patch, opts...)
+	err := r.cluster.client.Patch(ctx, obj, patch, withOwner(ctx, opts)...)
 	inspected(err)
 	r.cluster.wrote(ctx, obj, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, err)
 	return err
