@@ -25,10 +25,11 @@ const (
 
 	namespaceRetryMin = 100 * time.Millisecond
 	namespaceRetryMax = 5 * time.Second
-	namespaceWorkers  = 4
+	namespaceWorkers  = 8
 )
 
-// namespaceController empties terminating namespaces with Kubernetes' own deleter, but without its long waits.
+// namespaceController empties terminating namespaces with Kubernetes' own deleter, but without its long waits and with
+// fewer requests: a test has a namespace of its own, and hundreds of tests share a control plane.
 type namespaceController struct {
 	deleter deletion.NamespacedResourcesDeleterInterface
 	queue   workqueue.TypedRateLimitingInterface[string]
@@ -39,16 +40,18 @@ func newNamespaces(ctx context.Context, s setup) (runFunc, error) {
 	if err != nil {
 		return nil, err
 	}
+	kinds := &sharedDiscovery{discover: s.client.Discovery().ServerPreferredNamespacedResources}
 	n := &namespaceController{
 		deleter: deletion.NewNamespacedResourcesDeleter(
-			ctx, s.client.CoreV1().Namespaces(), metadataClient, s.client.CoreV1(),
-			s.client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes,
+			ctx, s.client.CoreV1().Namespaces(), emptyKinds{metadataClient, &sync.Map{}}, s.client.CoreV1(), kinds.get,
+			corev1.FinalizerKubernetes,
 		),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](namespaceRetryMin, namespaceRetryMax)),
 	}
 	enqueue := func(object any) {
 		if namespace, ok := object.(*corev1.Namespace); ok && namespace.DeletionTimestamp != nil {
+			kinds.namespaceDeleted()
 			n.queue.AddAfter(namespace.Name, namespaceGrace)
 		}
 	}
