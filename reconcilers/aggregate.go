@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -22,6 +24,7 @@ import (
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/setups"
 	"trueup.dev/observe"
+	rtime "trueup.dev/time"
 	"trueup.dev/tracker"
 	"trueup.dev/validation"
 )
@@ -33,7 +36,8 @@ var (
 
 // AggregateReconciler manages a single, named resource that is computed from other state. It is a root like
 // [ResourceReconciler]. It manages its resource like a [ChildReconciler] manages a child: it creates a missing
-// resource, corrects it, and deletes it when it is not desired.
+// resource, corrects it, and deletes it when it is not desired. A resource that only other clients wrote, according to
+// its managed fields, is not deleted: the Warning event NotMadeHere says so.
 //
 // For each request it fetches the resource, runs Reconciler to collect data, and passes the resource that
 // DesiredResource returns to the object manager. It ignores a resource that is being deleted. The controller makes the
@@ -98,6 +102,8 @@ type AggregateReconciler[Type client.Object] struct {
 	defaults shorthand[Type]
 	watched  watched
 	requests requests
+	// foreign are resources for which a warning was recorded.
+	foreign perObject[struct{}]
 }
 
 func (r *AggregateReconciler[T]) init() {
@@ -266,8 +272,30 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	actual.SetFinalizers(resource.GetFinalizers())
 	actual.SetResourceVersion(resource.GetResourceVersion())
 	actual.SetGeneration(resource.GetGeneration())
+	if nilcheck.IsNilPointer(desired) && exists(actual) {
+		if kept, err := r.keepsForeign(ctx, actual); kept || err != nil {
+			return result, err
+		}
+	}
 	_, err = manageChild(ctx, r.AggregateObjectManager, client.Object(resource), actual, desired, handling{})
 	return result, err
+}
+
+// keepsForeign reports whether the resource that is not desired was written only by other clients. Then it stays.
+func (r *AggregateReconciler[T]) keepsForeign(ctx context.Context, actual T) (bool, error) {
+	made, err := readOrigin(ctx, r.Config, actual, fieldOwners(ctx, r.AggregateObjectManager))
+	if err != nil || made.here {
+		return false, err
+	}
+	if _, warned := r.foreign.get(actual); !warned {
+		now := rtime.RetrieveNow(ctx)
+		r.foreign.put(actual, struct{}{}, now, now.Add(warningTTL))
+		r.Config.recorder().Eventf(actual, corev1.EventTypeWarning, "NotMadeHere", "%s", truncate(fmt.Sprintf(
+			"Left %s alone, although it is not desired: this controller did not make it. Written by %s: if that was an earlier "+
+				"version of this controller, name it in WithFormerFieldOwners", identify(actual),
+			strings.Join(made.managers, ", "))))
+	}
+	return true, nil
 }
 
 func (r *AggregateReconciler[T]) desired(ctx context.Context, resource T) (T, error) {

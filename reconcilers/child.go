@@ -24,15 +24,24 @@ var (
 // defines the desired child. The reconciler creates, updates or deletes the child and passes the current child to the
 // user's function that updates the status of the parent.
 //
-// An object is the child if the parent controls it and OurChild accepts it. Without OurChild, the child is the object
-// that has the desired name, or the desired prefix if the name is generated. Other objects are left unchanged and
-// reported with the Warning event UnidentifiedChildren, once for each parent. Without owner references, OurChild alone
-// identifies the child. Children in other namespaces or clusters require SkipOwnerReference. Such children are not
-// garbage-collected, so a finalizer must ensure that they are deleted, see [WithFinalizer] and the Finalizer field.
+// Which of the objects that the parent controls is the child? The first of these rules that applies decides:
 //
-// If several objects match, the reconciler keeps the object of the desired name and deletes the others. If none has
-// that name, it deletes all of them and creates a new child. It ignores a child that is being deleted and creates the
-// new child immediately. If the new child has the same name, it is created when the old one no longer exists.
+//   - OurChild accepts it, or ListOptions select it: it is the child, whatever its name.
+//   - It has the desired name and namespace: it is the child, whatever its labels.
+//   - This controller made it, according to its managed fields, see the FieldOwner of [Config]: duplicates are deleted,
+//     a child of another name is deleted after the new one exists, a child with a generated name is found by its prefix,
+//     and if no child is desired, it is deleted. A renamed child that may hold data is kept and reported with the
+//     Warning event RenamedChildKept: Secrets, claims, volumes, StatefulSets, Namespaces, CustomResourceDefinitions.
+//   - Otherwise it is left unchanged and reported with the Warning event UnidentifiedChildren, once for each parent.
+//
+// Without owner references, OurChild alone identifies the child. Children in other namespaces or clusters require
+// SkipOwnerReference. Such children are not garbage-collected, so a finalizer must ensure that they are deleted, see
+// [WithFinalizer] and the Finalizer field.
+//
+// If OurChild accepts several objects, the reconciler keeps the object of the desired name and deletes the others. If
+// none has that name, it deletes all of them and creates a new child. It ignores a child that is being deleted and
+// creates the new child immediately. If the new child has the same name, it is created when the old one no longer
+// exists. A parent that is deleted with `--cascade=orphan` keeps its children.
 //
 // The object manager records all other events, see [UpdatingObjectManager].
 //
@@ -112,7 +121,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 
 	// Release reports whether a child that is no longer desired is kept, without the parent as its owner, and not
 	// deleted. It is not called for a parent that is being deleted. Events: Normal Released, Warning ReleaseFailed.
-	// Cannot be combined with SkipOwnerReference. Defaults to deletion.
+	// Cannot be combined with SkipOwnerReference. Defaults to true for adopted children, and to false for others.
 	Release func(ctx context.Context, parent Type, child ChildType) bool
 
 	lazyInit sync.Once

@@ -234,6 +234,22 @@ func TestSetup_RejectsASharedFinalizer(t *testing.T) {
 	}
 }
 
+// A child without a name is an error. It does not take over the only sibling.
+func TestChildReconciler_DesiredChildWithoutName(t *testing.T) {
+	nameless := changes(func(r *childReconciler) { r.DesiredChild = desire(wanted(""), nil) })
+	problem := failsWithText("ConfigMap has no name: set metadata.name or metadata.generateName")
+	subReconcilerTests{
+		"one object": {
+			Resource: newResource(), GivenObjects: objects{newConfigMap("token")}, Metadata: nameless,
+			ShouldErr: true, Verify: problem,
+		},
+		"several objects": {
+			Resource: newResource(), GivenObjects: objects{newConfigMap("token"), newConfigMap("password")},
+			Metadata: nameless, ShouldErr: true, Verify: problem,
+		},
+	}.Run(t, scheme, childFactory)
+}
+
 func TestChildReconciler_DesiredChildWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	mgr := newManager(t, w, newEventCache(w.Scheme))

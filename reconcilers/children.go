@@ -308,7 +308,7 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 		var none CT
 		return none, err
 	}
-	if c.listOptions == nil || exists(actual) {
+	if c.listOptions == nil && !RetrieveConfigOrDie(ctx).guard.Selects(c.childType) || exists(actual) {
 		return c.manageOne(ctx, parent, actual, desired)
 	}
 	requested := desired.DeepCopyObject().(CT)
@@ -321,8 +321,8 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 	return child, err
 }
 
-// hidden returns the object of the desired name if the parent controls it and the user's ListOptions do not select it:
-// somebody has changed its labels, for example.
+// hidden returns the object of the desired name if the parent controls it and lists do not show it: the cache leaves it
+// out, or the user's ListOptions do, because somebody has changed its labels.
 func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT, bool) {
 	config := RetrieveConfigOrDie(ctx)
 	existing := empty.Like(c.childType)
@@ -333,7 +333,10 @@ func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT,
 		!metav1.IsControlledBy(existing, parent) || existing.GetDeletionTimestamp() != nil {
 		return existing, false
 	}
-	selects := (&client.ListOptions{}).ApplyOptions(c.listOptions(ctx, parent)).LabelSelector
+	if config.guard.Selects(c.childType) {
+		return existing, true
+	}
+	selects := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent)).LabelSelector
 	return existing, selects != nil && !selects.Matches(labels.Set(existing.GetLabels()))
 }
 

@@ -107,7 +107,7 @@ func (c *children[T, CT]) chooseGenerated(ctx context.Context, present []CT, des
 		switch {
 		case err != nil:
 			return chosen, err
-		case o.here || c.ourChild != nil || o.byThisProgram():
+		case o.here || c.ourChild != nil || o.byThisProgram() && isGenerated(obj, desired):
 			candidates = append(candidates, obj)
 		default:
 			chosen.leave(obj, o)
@@ -220,6 +220,16 @@ const maxGeneratedPrefix = 58
 func hasPrefix(obj, desired client.Object) bool {
 	prefix := desired.GetGenerateName()
 	return strings.HasPrefix(obj.GetName(), prefix[:min(len(prefix), maxGeneratedPrefix)])
+}
+
+// isGenerated reports whether the API server has generated the name of obj for desired: after the prefix it has five
+// consonants or digits, see k8s.io/apimachinery/pkg/util/rand.
+func isGenerated(obj, desired client.Object) bool {
+	const length, alphabet = 5, "bcdfghjklmnpqrstvwxz2456789"
+	prefix := desired.GetGenerateName()
+	prefix = prefix[:min(len(prefix), maxGeneratedPrefix)]
+	end, found := strings.CutPrefix(obj.GetName(), prefix)
+	return found && len(end) == length && strings.Trim(end, alphabet) == ""
 }
 
 // mustBeNamed returns an error for a desired child that cannot be distinguished from other objects.

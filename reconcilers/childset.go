@@ -27,8 +27,9 @@ var (
 )
 
 // ChildSetReconciler manages a set of objects of one kind for the reconciled resource. It works like a
-// [ChildReconciler] for each child. Desired and existing children are matched by the id that IdentifyChild returns and
-// are managed in the order of their ids. The first child that fails stops the reconciler.
+// [ChildReconciler] for each child. Desired and existing children are matched by the id that IdentifyChild returns, and
+// then by name: a child whose id somebody has changed is repaired. They are managed in the order of their ids. If the API
+// server refuses a child, the others are managed, and the errors are joined. Any other error stops the reconciler.
 //
 // RBAC, with the group and the plural of the children's kind:
 //
@@ -100,7 +101,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 
 	// IdentifyChild returns the id of a child, often the value of a label or annotation. A desired child and an
 	// existing child with the same id correspond. Ids of desired children must be unique and must not be empty.
-	// Existing children without an id are deleted. It must not change the child. Required.
+	// Existing children without an id, or with one that is not desired, are deleted if this controller made them or
+	// OurChild accepts them. It must not change the child. Required.
 	IdentifyChild func(child ChildType) string
 
 	// Adopt reports whether an object of a desired name that has no controller becomes a child: it gets the parent as
@@ -111,7 +113,7 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 
 	// Release reports whether a child that is no longer desired is kept, without the parent as its owner, and not
 	// deleted. It is not called for a parent that is being deleted. Events: Normal Released, Warning ReleaseFailed.
-	// Cannot be combined with SkipOwnerReference. Defaults to deletion.
+	// Cannot be combined with SkipOwnerReference. Defaults to true for adopted children, and to false for others.
 	Release func(ctx context.Context, parent Type, child ChildType) bool
 
 	lazyInit sync.Once

@@ -5,9 +5,11 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
@@ -172,6 +174,17 @@ func (r *request) retryStale(config Config, result Result) Result {
 // fetched records the resource of the request.
 func (r *request) fetched(resource client.Object) {
 	r.resource, r.generation = resource, resource.GetGeneration()
+	if excluded, found := r.journal.Excluded(); found {
+		r.warnExcluded(excluded)
+	}
+}
+
+// warnExcluded warns about an object that this controller wrote and that its cache leaves out.
+func (r *request) warnExcluded(object guard.Object) {
+	r.scope.originalConfig.recorder().Eventf(r.resource, corev1.EventTypeWarning, "NotInCache", "%s", truncate(fmt.Sprintf(
+		"%s %q was written and is not in the cache of this controller, so its changes go unnoticed: the cache.Options of the "+
+			"manager select other objects. Let ByObject, DefaultNamespaces, DefaultLabelSelector and DefaultFieldSelector "+
+			"select it, or write the labels that they select", object.Kind.Kind, object.Name)))
 }
 
 // end runs after a request, also when the request panics.

@@ -68,7 +68,9 @@ func (g *Gate) Enter(
 	journal.live, journal.recordReads = earlier.uncertain || blocked, !blocked
 	if blocked {
 		staleTimeouts.WithLabelValues(controller).Inc()
-		late.cluster.overdue(late)
+		if late.cluster.overdue(late) {
+			journal.excluded = &Object{late.cluster, late.kind, late.key}
+		}
 		logr.FromContextOrDiscard(ctx).Info(
 			"cache did not observe a write of this controller in time, reading from the API server once", "waited",
 			waited.String(), "kind", late.kind.String(), "object", late.key.String(), "resourceVersion", late.version,

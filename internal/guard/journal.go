@@ -22,6 +22,8 @@ type Journal struct {
 	// recordReads reports whether the caches must observe what this request reads before the next request reads from them:
 	// the result may stem from a write with an unknown outcome.
 	recordReads bool
+	// excluded is an object that was written before and that the cache leaves out, or nil.
+	excluded *Object
 	// unseen reports whether the request depends on an object that is missing in the caches.
 	unseen     bool
 	inspection inspection
@@ -62,6 +64,14 @@ type write struct {
 	effect     effect
 	// read reports whether the object was only read from the API server.
 	read bool
+}
+
+// Excluded returns an object that the controller wrote and that its cache leaves out, if that was just found.
+func (j *Journal) Excluded() (Object, bool) {
+	if j.excluded == nil {
+		return Object{}, false
+	}
+	return *j.excluded, true
 }
 
 // NoteUnseen records that the request depends on an object that is missing in the caches. On a nil Journal it does

@@ -8,6 +8,7 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // missingTimeout is how long an object may be missing in a cache before the API server is asked whether it still
@@ -77,24 +78,40 @@ func (c *Cluster) noLongerExists(ctx context.Context, f Form, w write) bool {
 	return apierrs.IsNotFound(err) || err == nil && w.uid != "" && obj.GetUID() != w.uid
 }
 
-// overdue handles a write that a cache did not observe in time. If the API server has the object and the cache does
-// not, the cache probably is limited to some labels, fields or namespaces. From then on the wait for objects missing in
-// it is shorter.
-func (c *Cluster) overdue(w write) {
+// overdue handles a write that a cache did not observe in time. It reports whether the API server has the object and the
+// cache does not: the cache is limited to some labels, fields or namespaces. From then on the wait for objects missing
+// in it is shorter.
+func (c *Cluster) overdue(w write) (selects bool) {
 	if w.effect != stored {
-		return
+		return false
 	}
 	// Do not use the context of the request: it may be done.
 	ctx := context.Background()
 	for _, f := range c.formsOf(w.kind) {
 		obj, ok := c.blank(f)
-		if !ok || !apierrs.IsNotFound(c.client.Get(ctx, w.key, obj)) {
+		if !ok || !apierrs.IsNotFound(c.client.Get(ctx, w.key, obj)) || c.noLongerExists(ctx, f, w) {
 			continue
 		}
 		c.mu.Lock()
 		c.selective[f] = true
 		c.mu.Unlock()
+		selects = true
 	}
+	return selects
+}
+
+// Selects reports whether the cache of objects like this one is known to lack some. On a nil Cluster it returns false.
+func (c *Cluster) Selects(obj client.Object) bool {
+	if c == nil {
+		return false
+	}
+	f, err := c.formOf(obj)
+	if err != nil {
+		return false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.selective[f]
 }
 
 // older reports whether the resource version a is certain to be before b. Versions of a few aggregated APIs cannot be
