@@ -32,7 +32,8 @@ import (
 // Writes are recorded before the reactors are called, as the caller has passed them, even if they fail.
 //
 // Objects that are created with a generateName get a predictable name: the client counts such creates, and the names
-// end in 001, 002 and so on. Reactors added with AddReactor receive objects with that name, prepended reactors without.
+// end in 001, 002 and so on. As the API server does, the client cuts a prefix of more than 58 bytes. Reactors added with
+// AddReactor receive objects with that name, prepended reactors without.
 //
 // A TestClient may be used concurrently. Reactors are then called concurrently, too.
 type TestClient interface {
@@ -168,6 +169,9 @@ func recordAction[A Action](w *clientWrapper, list *[]A, action A) {
 	*list = append(*list, action)
 }
 
+// maxGeneratedPrefix is where the API server cuts the prefix of a generated name.
+const maxGeneratedPrefix = 58
+
 // generateName names an object with a generateName and without a name.
 func (w *clientWrapper) generateName(obj runtime.Object) {
 	accessor, err := meta.Accessor(obj)
@@ -177,7 +181,8 @@ func (w *clientWrapper) generateName(obj runtime.Object) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.generated++
-	accessor.SetName(fmt.Sprintf("%s%03d", accessor.GetGenerateName(), w.generated))
+	prefix := accessor.GetGenerateName()
+	accessor.SetName(fmt.Sprintf("%s%03d", prefix[:min(len(prefix), maxGeneratedPrefix)], w.generated))
 }
 
 // resourceOf returns the resource of a kind in actions. It has the kind, as the plural is unknown without a server.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -349,6 +350,25 @@ func TestClient_generateName(t *testing.T) {
 		if name := action.GetObject().(client.Object).GetName(); name != "" {
 			t.Errorf("recorded [%d] with name %q", i, name)
 		}
+	}
+}
+
+// The API server cuts a long prefix, so that names fit into the value of a label.
+func TestClient_generateName_long(t *testing.T) {
+	for name, tc := range map[string]struct{ length, want int }{
+		"fits": {58, 58}, "is cut": {59, 58}, "much longer": {250, 58},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "my-namespace", GenerateName: strings.Repeat("a", tc.length),
+			}}
+			if err := newTestClient(t).Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Repeat("a", tc.want)+"001", obj.Name); diff != "" {
+				t.Errorf("name (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
