@@ -70,16 +70,22 @@ func TestTryCatch(t *testing.T) {
 		"catch without an error": outcome(
 			&tryCatch{Try: try, Catch: catch(hour, errCaught)}, hour, errCaught, "try", caughtNothing,
 		),
-		// Finally always runs and does not change the outcome.
-		"finally": outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, minute, nil, "try", "finally"),
+		// Finally always runs and does not change the error. The earliest requeue is used, as in the compatible API.
+		"finally":        outcome(&tryCatch{Try: try, Finally: finally(second, nil)}, second, nil, "try", "finally"),
+		"finally, later": outcome(&tryCatch{Try: try, Finally: finally(hour, nil)}, minute, nil, "try", "finally"),
 		"finally after a failure": outcome(
-			&tryCatch{Try: fails, Finally: finally(second, nil)}, minute, errTest, "try", "finally",
+			&tryCatch{Try: fails, Finally: finally(second, nil)}, second, errTest, "try", "finally",
 		),
 		"catch and finally": outcome(
-			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)}, hour, nil, "try", caught, "finally",
+			&tryCatch{Try: fails, Catch: catch(hour, nil), Finally: finally(second, nil)},
+			second, nil, "try", caught, "finally",
+		),
+		"catch sooner than finally": outcome(
+			&tryCatch{Try: fails, Catch: catch(second, nil), Finally: finally(hour, nil)},
+			second, nil, "try", caught, "finally",
 		),
 		"finally, nothing else": outcome(&tryCatch{Try: try, Finally: finally(result{}, nil)}, minute, nil, "try", "finally"),
-		// If Try and Catch request no requeue, the requeue of Finally is used.
+		// Try and Catch may request no requeue.
 		"finally alone": outcome(&tryCatch{Try: idle, Finally: finally(second, nil)}, second, nil, "try", "finally"),
 		"finally alone, after a failure": outcome(
 			&tryCatch{Try: idle, Catch: catchIdle, Finally: finally(second, nil)}, second, errCaught, "try", "finally",

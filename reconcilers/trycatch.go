@@ -33,9 +33,9 @@ type TryCatch[Type client.Object] struct {
 	// use. Optional.
 	Catch func(ctx context.Context, resource Type, result Result, err error) (Result, error)
 
-	// Finally always runs after Catch, to clean up after Try. If it fails, its error replaces the previous error and
-	// the results are combined with [AggregateResults]. If it succeeds, its requeue is used only if neither Try nor
-	// Catch requested one. Optional.
+	// Finally always runs after Catch, to clean up after Try. Its result is combined with that of Try and Catch, see
+	// [AggregateResults]: the earliest requeue is used. If Finally fails, its error replaces the previous error.
+	// Optional.
 	Finally SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -82,12 +82,8 @@ func (r *TryCatch[T]) reconcile(ctx context.Context, resource T) (Result, error)
 		return result, err
 	}
 	finally, finallyErr := step.Run(ctx, step.Node{Name: "Finally"}, resource, r.Finally.Reconcile)
-	switch {
-	case finallyErr != nil:
-		return AggregateResults(result, finally), finallyErr
-	case result.RequeueAfter == 0 && !result.Requeue: //nolint:staticcheck // users' sub reconcilers may still set it
-		return AggregateResults(result, finally), err
-	default:
-		return result, err
+	if finallyErr != nil {
+		err = finallyErr
 	}
+	return AggregateResults(result, finally), err
 }
