@@ -170,3 +170,10 @@ func orphans(parent client.Object) bool {
 	return parent.GetDeletionTimestamp() != nil &&
 		controllerutil.ContainsFinalizer(parent, metav1.FinalizerOrphanDependents)
 }
+
+// isOwnedBy reports whether an object has an owner reference to another one.
+func isOwnedBy(obj, owner client.Object) bool {
+	return slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner.GetUID()
+	})
+}

@@ -39,8 +39,10 @@ var (
 //
 // In the request in which an update is refused, the object is deleted and Manage returns nil. It is created by the
 // request after, when it no longer exists. So a controller must be notified of the deletion: it is for children, and
-// for objects of a manager with TrackDesired. In between, pods of the object do not run, unless Propagation is
-// [metav1.DeletePropagationOrphan].
+// for objects of a manager with TrackDesired.
+//
+// A kind with pods is created again when the old pods are gone, see Propagation: two pods of a migration do not run at
+// the same time. In between, pods of the object do not run, unless Propagation is [metav1.DeletePropagationOrphan].
 //
 // An object is deleted only if all of this holds. Otherwise the error of the update is returned, with the reason:
 //
@@ -51,6 +53,9 @@ var (
 //   - the API server accepts the new object in a dry run, under a generated name. It refuses objects with values that
 //     are in use, for example a node port: delete such objects by hand
 //   - the same desired state did not cause a deletion in the last ten minutes, in this process
+//
+// While the reconciled resource is being deleted and its objects are to stay (kubectl delete --cascade=orphan), an
+// object that it owns is neither deleted nor reported: Manage returns it as it is.
 //
 // Events on the reconciled resource: Normal Recreating with the fields, Warning RecreationFailed, and those of Manager.
 // The refused update is no event if the object is deleted. The permissions are those of Manager.
@@ -66,8 +71,10 @@ type RecreatingObjectManager[Type client.Object] struct {
 	Fields []string
 
 	// Propagation is what happens to objects that the deleted object owns, for example the pods of a StatefulSet. With
+	// [metav1.DeletePropagationForeground] the object exists until they are gone. With
 	// [metav1.DeletePropagationOrphan] they remain, and the new object adopts them if its selector matches. Defaults to
-	// [metav1.DeletePropagationBackground].
+	// Foreground for Job, CronJob, Deployment, StatefulSet, ReplicaSet, DaemonSet and ReplicationController, and to
+	// [metav1.DeletePropagationBackground] for other kinds. Set Foreground for a custom kind with pods.
 	Propagation metav1.DeletionPropagation
 
 	// AllowDataLoss also deletes objects with which data is lost. Defaults to false.
@@ -93,9 +100,6 @@ func (r *RecreatingObjectManager[T]) init() {
 		if r.Name == "" {
 			r.Name = typeName(newEmpty[T]()) + "RecreatingObjectManager"
 		}
-		if r.Propagation == "" {
-			r.Propagation = metav1.DeletePropagationBackground
-		}
 	})
 }
 
@@ -116,7 +120,7 @@ func (r *RecreatingObjectManager[T]) Validate(ctx context.Context) error {
 		problems.add("RecreatingObjectManager %q must define Manager", r.Name)
 	}
 	switch r.Propagation {
-	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
+	case "", metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
 		problems.add("RecreatingObjectManager %q must define a known Propagation, not %q", r.Name, r.Propagation)
 	}
@@ -138,8 +142,14 @@ func (r *RecreatingObjectManager[T]) manage(
 	ctx context.Context, resource client.Object, actual, desired T, how handling,
 ) (T, error) {
 	r.init()
+	var none T
 	if !exists(actual) || nilcheck.IsNilPointer(desired) {
 		return r.delegate(ctx, resource, actual, desired, how)
+	}
+	if actual.GetDeletionTimestamp() != nil {
+		if last, ok := r.recent.get(nameOnly(actual)); ok && last.of == actual.GetUID() {
+			return none, nil // it is being deleted by this manager, and exists until its pods are gone
+		}
 	}
 	wanted := desired.DeepCopyObject().(T) // managers may change it
 	managed, err := r.delegate(withHandler(ctx, r.recreates), resource, actual, desired, how)
@@ -149,6 +159,9 @@ func (r *RecreatingObjectManager[T]) manage(
 	w := newWriter(ctx, r.Name, resource)
 	kept, failure := r.recreate(w, actual, wanted, err)
 	switch {
+	case errors.Is(kept, errOrphaned):
+		w.log.Info("not recreating resource", "resource", identify(actual), "reason", kept.Error())
+		return actual.DeepCopyObject().(T), nil // a cache may share it
 	case failure != nil:
 		return managed, w.failed(failure, "unable to recreate resource", "RecreationFailed", "recreate", actual)
 	case kept != nil:
@@ -156,7 +169,6 @@ func (r *RecreatingObjectManager[T]) manage(
 			&keptError{refused: err, reason: kept}, "unable to update resource", "UpdateFailed", "update", actual,
 		)
 	}
-	var none T
 	return none, nil
 }
 
@@ -195,17 +207,19 @@ func (e *keptError) Unwrap() []error { return []error{e.refused, e.reason} }
 
 // recreate deletes the object, or returns why it keeps it. A failure is temporary.
 func (r *RecreatingObjectManager[T]) recreate(w writer, actual, desired T, refused error) (kept, failure error) {
-	name := &metav1.PartialObjectMetadata{}
-	name.Namespace, name.Name = actual.GetNamespace(), actual.GetName()
+	name := nameOnly(actual)
 	now := rtime.RetrieveNow(w.ctx)
 	last, ok := r.recent.get(name)
 	if ok && last.of != actual.GetUID() && now.Sub(last.at) < recreationInterval &&
 		difference.Equal(last.desired, desired) {
 		return fmt.Errorf("it was deleted less than %s ago for the same desired state", recreationInterval), nil
 	}
-	live, kept, failure := r.live(w, actual)
-	if kept != nil || failure != nil {
+	live, kind, kept, failure := r.live(w, actual, desired)
+	switch {
+	case kept != nil || failure != nil:
 		return kept, client.IgnoreNotFound(failure)
+	case live.GetDeletionTimestamp() != nil:
+		return nil, nil // it is created again when it no longer exists
 	}
 	probe := desired.DeepCopyObject().(T)
 	probe.SetGenerateName(actual.GetName() + "-")
@@ -221,7 +235,7 @@ func (r *RecreatingObjectManager[T]) recreate(w writer, actual, desired T, refus
 	fields := strings.Join(ImmutableFields(refused), ", ")
 	w.log.Info("recreating resource, because fields cannot be changed", "resource", identify(actual), "fields", fields)
 	version := live.GetResourceVersion()
-	if err := w.config.Delete(w.ctx, live, client.PropagationPolicy(r.Propagation), client.Preconditions{
+	if err := w.config.Delete(w.ctx, live, client.PropagationPolicy(r.propagation(kind)), client.Preconditions{
 		UID: new(live.GetUID()), ResourceVersion: &version,
 	}); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -232,32 +246,79 @@ func (r *RecreatingObjectManager[T]) recreate(w writer, actual, desired T, refus
 	return nil, nil
 }
 
-// live returns the object in the API server if it may be deleted, or why not.
-func (r *RecreatingObjectManager[T]) live(w writer, actual T) (live T, kept, failure error) {
+// errOrphaned is why an object stays whose owner is being deleted without what it owns.
+var errOrphaned = errors.New("its owner is being deleted, and what it owns stays")
+
+// isOrphaned reports whether an object stays although its owner is being deleted. The garbage collector may have
+// removed the reference already, which the desired object has.
+func isOrphaned(owner, live, desired client.Object) bool {
+	if owner.GetDeletionTimestamp() == nil {
+		return false
+	}
+	if isOwnedBy(live, owner) {
+		return orphans(owner)
+	}
+	return isOwnedBy(desired, owner)
+}
+
+// kindsWithPods are those whose pods must be gone before an object is created again.
+var kindsWithPods = map[schema.GroupKind]bool{
+	{Group: "batch", Kind: "Job"}: true, {Group: "batch", Kind: "CronJob"}: true,
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
+	{Kind: "ReplicationController"}: true,
+}
+
+func (r *RecreatingObjectManager[T]) propagation(kind schema.GroupKind) metav1.DeletionPropagation {
+	switch {
+	case r.Propagation != "":
+		return r.Propagation
+	case kindsWithPods[kind]:
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+// nameOnly identifies all objects of a name, whatever their UID.
+func nameOnly(obj client.Object) client.Object {
+	name := &metav1.PartialObjectMetadata{}
+	name.Namespace, name.Name = obj.GetNamespace(), obj.GetName()
+	return name
+}
+
+// live returns the object in the API server if it may be deleted or is being deleted, or why not.
+func (r *RecreatingObjectManager[T]) live(
+	w writer, actual, desired T,
+) (live T, kind schema.GroupKind, kept, failure error) {
 	reader := client.Reader(w.config.Client)
 	if w.config.APIReader != nil {
 		reader = w.config.APIReader
 	}
 	live = empty.Like(actual)
 	if err := reader.Get(w.ctx, client.ObjectKeyFromObject(actual), live); err != nil {
-		return live, nil, err
+		return live, kind, nil, err
 	}
 	gvk, err := w.config.GroupVersionKindFor(actual)
 	if err != nil {
-		return live, nil, err
+		return live, kind, nil, err
 	}
 	nameKind(live, gvk)
+	kind = gvk.GroupKind()
 	owner := metav1.GetControllerOfNoCopy(live)
 	switch {
-	case live.GetUID() != actual.GetUID(), live.GetDeletionTimestamp() != nil:
-		return live, nil, errors.New("it was deleted or created again in the meantime")
+	case live.GetUID() != actual.GetUID():
+		return live, kind, nil, errors.New("it was deleted or created again in the meantime")
+	case live.GetDeletionTimestamp() != nil:
+		return live, kind, nil, nil
 	case owner != nil && owner.UID != w.resource.GetUID():
-		return live, fmt.Errorf("%s %q controls it", owner.Kind, owner.Name), nil
-	case !r.AllowDataLoss && r.losesData(gvk.GroupKind(), live):
-		return live, fmt.Errorf("the data of %s %q would be lost, set AllowDataLoss to accept that",
+		return live, kind, fmt.Errorf("%s %q controls it", owner.Kind, owner.Name), nil
+	case isOrphaned(w.resource, live, desired):
+		return live, kind, errOrphaned, nil
+	case !r.AllowDataLoss && r.losesData(kind, live):
+		return live, kind, fmt.Errorf("the data of %s %q would be lost, set AllowDataLoss to accept that",
 			gvk.Kind, live.GetName()), nil
 	}
-	return live, nil, nil
+	return live, kind, nil, nil
 }
 
 // losesData reports whether data is lost with an object.

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -81,6 +83,9 @@ func TestRecreatingObjectManager(t *testing.T) {
 			want: []string{update, `event default/test Warning RecreationFailed: Failed to recreate ConfigMap "child": ` +
 				"it was deleted or created again in the meantime"},
 			temporary: true,
+		},
+		"waits if the object is being deleted": {
+			live: newConfigMap("child", deleting), fails: map[string]error{update: immutable}, want: []string{update},
 		},
 		"does nothing if the object is gone": {
 			live: newConfigMap("another"), fails: map[string]error{update: immutable}, want: []string{update},
@@ -192,6 +197,99 @@ func TestRecreatingObjectManager_KeepsData(t *testing.T) {
 			left := w.Server.Get(t.Context(), client.ObjectKeyFromObject(actual), actual) == nil
 			equal(t, "keeps the object", tc.keeps, left)
 			equal(t, "reports it", tc.keeps, err != nil && strings.Contains(err.Error(), "set AllowDataLoss to accept that"))
+		})
+	}
+}
+
+// New pods start when the old ones are gone: the object exists until then.
+func TestRecreatingObjectManager_Propagation(t *testing.T) {
+	const foreground, background = metav1.DeletePropagationForeground, metav1.DeletePropagationBackground
+	custom := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Job"}}
+	for name, tc := range map[string]struct {
+		object    client.Object
+		set, want metav1.DeletionPropagation
+	}{
+		"Job":                   {object: &batchv1.Job{}, want: foreground},
+		"CronJob":               {object: &batchv1.CronJob{}, want: foreground},
+		"Deployment":            {object: &appsv1.Deployment{}, want: foreground},
+		"StatefulSet":           {object: &appsv1.StatefulSet{}, want: foreground},
+		"ReplicaSet":            {object: &appsv1.ReplicaSet{}, want: foreground},
+		"DaemonSet":             {object: &appsv1.DaemonSet{}, want: foreground},
+		"ReplicationController": {object: &corev1.ReplicationController{}, want: foreground},
+		"Job, set":              {object: &batchv1.Job{}, set: background, want: background},
+		"ConfigMap":             {object: &corev1.ConfigMap{}, want: background},
+		"ConfigMap, set":        {object: &corev1.ConfigMap{}, set: foreground, want: foreground},
+		"custom kind":           {object: custom, want: background},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.object.SetNamespace("default")
+			tc.object.SetName("child")
+			tc.object.SetUID("1")
+			tc.object.SetCreationTimestamp(longAgo)
+			w := newWorld(t, tc.object.DeepCopyObject().(client.Object))
+			w.Fail("update", refused(field.Invalid(field.NewPath("spec"), "", "field is immutable")))
+			manager := &reconcilers.RecreatingObjectManager[client.Object]{
+				Propagation: tc.set,
+				Manager: &reconcilers.UpdatingObjectManager[client.Object]{
+					Type:              tc.object,
+					MergeBeforeUpdate: func(current, desired client.Object) { current.SetLabels(desired.GetLabels()) },
+				},
+			}
+			wantErr(t, nil, w.Server.Get(t.Context(), client.ObjectKeyFromObject(tc.object), tc.object))
+			desired := tc.object.DeepCopyObject().(client.Object)
+			desired.SetLabels(map[string]string{"a": "b"})
+			_, err := manager.Manage(w.Context(), newResource(), tc.object, desired)
+			wantErr(t, nil, err)
+			equal(t, "number of deletions", 1, len(w.deletes))
+			equal(t, "propagation", &tc.want, w.deletes[0].PropagationPolicy)
+		})
+	}
+}
+
+// While the pods of the deleted object are waited for, nothing is written.
+func TestRecreatingObjectManager_WaitsForPods(t *testing.T) {
+	w := newWorld(t, newConfigMap("child"))
+	w.Fail("update ConfigMap", refused(field.Invalid(field.NewPath("data"), "", "field is immutable")))
+	manager := &recreating{Manager: &configMaps{MergeBeforeUpdate: mergeData}}
+	_, err := manager.Manage(w.Context(), newResource(), newConfigMap("child"), wanted("child", "key", "other"))
+	wantErr(t, nil, err)
+	w.Trace()
+	got, err := manager.Manage(w.Context(), newResource(), newConfigMap("child", deleting), wanted("child", "key", "other"))
+	wantErr(t, nil, err)
+	if got != nil {
+		t.Errorf("the object that is being deleted is returned: %v", got)
+	}
+	equal(t, "calls", nil, w.Trace())
+}
+
+// With kubectl delete --cascade=orphan, what a resource owns stays.
+func TestRecreatingObjectManager_Orphan(t *testing.T) {
+	const deletion = "delete ConfigMap default/child"
+	orphaning := finalizer(metav1.FinalizerOrphanDependents)
+	owned := newConfigMap("child").OwnerReferences
+	for name, tc := range map[string]struct {
+		parent  *fixture.Resource
+		live    *corev1.ConfigMap
+		desired []metav1.OwnerReference
+		deletes bool
+	}{
+		"owned":                  {newResource(orphaning, terminating), newConfigMap("child"), owned, false},
+		"not owned any more":     {newResource(terminating), newConfigMap("child", orphan), owned, false},
+		"never owned":            {newResource(orphaning, terminating), newConfigMap("child", orphan), nil, true},
+		"not orphaned":           {newResource(terminating), newConfigMap("child"), owned, true},
+		"the parent stays, too":  {newResource(orphaning), newConfigMap("child"), owned, true},
+		"released, parent stays": {newResource(), newConfigMap("child", orphan), owned, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.live)
+			w.Fail("update ConfigMap", refused(field.Invalid(field.NewPath("data"), "", "field is immutable")))
+			manager := &recreating{Manager: &configMaps{MergeBeforeUpdate: mergeData}}
+			desired := wanted("child", "key", "other")
+			desired.OwnerReferences = tc.desired
+			got, err := manager.Manage(w.Context(), tc.parent, tc.live, desired)
+			wantErr(t, nil, err)
+			equal(t, "deletes", tc.deletes, slices.Contains(w.Writes(), deletion))
+			equal(t, "returns the object", !tc.deletes, got != nil)
 		})
 	}
 }
