@@ -20,14 +20,18 @@ import (
 // inventory has the children below a [Prune] during one request. It is safe for concurrent use. All methods do nothing
 // on a nil inventory.
 type inventory struct {
-	// key is the key of the label of children and of the annotation of their parent.
+	// key is the key of the label and the mark of children, and of the annotation of their parent.
 	key string
 	// value is the value of the label: the UID of the parent.
 	value string
 	wired *wiring
+	// request is the context of the request.
+	request context.Context
 
-	mu       sync.Mutex
-	record   inventoryRecord
+	mu     sync.Mutex
+	record inventoryRecord
+	// broken reports whether the annotation has no record.
+	broken   bool
 	claimed  map[schema.GroupKind]bool
 	declared map[inventoryMember]bool
 	// active are the finalizers of the reconcilers that ran.
@@ -81,24 +85,30 @@ func union(names, others []string) []string {
 	return names
 }
 
+// read reads the record from the annotation. If that has been changed by hand and is not a record, the record is what
+// set-up knows, so that neither a reconcile nor a deletion is blocked, and the error is returned.
 func (i *inventory) read(resource client.Object) error {
 	value, ok := resource.GetAnnotations()[i.key]
 	if !ok {
 		return nil
 	}
-	if err := json.Unmarshal([]byte(value), &i.record); err != nil {
-		return fmt.Errorf("annotation %s has been changed, and is not an inventory: %w", i.key, err)
+	record := inventoryRecord{}
+	if err := json.Unmarshal([]byte(value), &record); err != nil {
+		i.broken = true
+		kinds, finalizers := i.wired.members()
+		i.record = inventoryRecord{Kinds: kinds, Finalizers: finalizers}
+		return err
 	}
-	slices.Sort(i.record.Kinds)
-	slices.Sort(i.record.Namespaces)
-	slices.Sort(i.record.Finalizers)
+	i.record = inventoryRecord{
+		Kinds: union(nil, record.Kinds), Namespaces: union(nil, record.Namespaces), Finalizers: union(nil, record.Finalizers),
+	}
 	return nil
 }
 
 // write stores the record in the annotation, with a patch. The patch fails if the resource has changed since it was
 // read. The caller holds the lock.
 func (i *inventory) write(ctx context.Context, resource client.Object, record inventoryRecord) error {
-	if record.equal(i.record) {
+	if record.equal(i.record) && !i.broken {
 		return nil
 	}
 	value, err := json.Marshal(record)
@@ -128,7 +138,7 @@ func (i *inventory) write(ctx context.Context, resource client.Object, record in
 	resource.SetAnnotations(annotations)
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())
-	i.record = record
+	i.record, i.broken = record, false
 	return nil
 }
 
@@ -151,12 +161,10 @@ func (i *inventory) claim(ctx context.Context, parent, childType, desired client
 	if err != nil {
 		return err
 	}
-	labels := maps.Clone(desired.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[i.key] = i.value
-	desired.SetLabels(labels)
+	desired.SetLabels(withEntry(desired.GetLabels(), i.key, i.value))
+	desired.SetAnnotations(withEntry(
+		desired.GetAnnotations(), i.key, newMark(gvk.GroupKind(), desired, parent).String(),
+	))
 
 	namespace := desired.GetNamespace()
 	if namespace == parent.GetNamespace() {
@@ -206,31 +214,59 @@ func (i *inventory) isIncomplete() bool {
 	return i.incomplete
 }
 
-// label keeps the label of a desired child if the author's function has not copied it.
+// label keeps the label and the mark of a desired child if the author's function has not copied them.
 func (i *inventory) label(current, desired client.Object) {
-	if i == nil || current.GetLabels()[i.key] == i.value || desired.GetLabels()[i.key] != i.value {
+	if i == nil || desired.GetLabels()[i.key] != i.value {
 		return
 	}
-	labels := maps.Clone(current.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
+	if current.GetLabels()[i.key] != i.value {
+		current.SetLabels(withEntry(current.GetLabels(), i.key, i.value))
 	}
-	labels[i.key] = i.value
-	current.SetLabels(labels)
+	wanted, ok := i.markOf(desired)
+	if !ok {
+		return
+	}
+	if _, generated := wanted.prefix(); generated {
+		// The child may have a name from before, with another prefix or none.
+		kind := schema.ParseGroupKind(wanted.kind)
+		if existing, ok := i.markOf(current); ok && existing.parent == wanted.parent && existing.owned == wanted.owned &&
+			existing.names(kind, current) {
+			return
+		}
+		if !wanted.names(kind, current) {
+			wanted.namespace, wanted.name = current.GetNamespace(), current.GetName()
+		}
+	}
+	if text := wanted.String(); current.GetAnnotations()[i.key] != text {
+		current.SetAnnotations(withEntry(current.GetAnnotations(), i.key, text))
+	}
 }
 
-// has reports whether an object is in the inventory.
+// withEntry returns a copy of labels or annotations with one more.
+func withEntry(entries map[string]string, key, value string) map[string]string {
+	entries = maps.Clone(entries)
+	if entries == nil {
+		entries = map[string]string{}
+	}
+	entries[key] = value
+	return entries
+}
+
+// has reports whether an object has the label: if it is not declared, it is pruned, or reported as a copy.
 func (i *inventory) has(obj client.Object) bool {
 	return i != nil && obj.GetLabels()[i.key] == i.value
 }
 
-// unlabel removes the label from an object, which is then not pruned.
+// unlabel removes the label and the mark from an object, which is then not pruned.
 func (i *inventory) unlabel(obj client.Object) {
-	if i.has(obj) {
-		labels := maps.Clone(obj.GetLabels())
-		delete(labels, i.key)
-		obj.SetLabels(labels)
+	if !i.has(obj) {
+		return
 	}
+	labels, annotations := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
+	delete(labels, i.key)
+	delete(annotations, i.key)
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
 }
 
 func inventoryFrom(ctx context.Context) *inventory {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,8 +70,17 @@ type Prune[Type client.Object] struct {
 
 	lazyInit sync.Once
 	wired    wiring
-	// emptySince is when nothing to prune was found of kinds that are not managed any more.
+	memory   pruneMemory
+}
+
+// pruneMemory is what a [Prune] remembers between requests.
+type pruneMemory struct {
+	// emptySince is when nothing to prune was found of kinds and in namespaces that are not used any more.
 	emptySince perObject[time.Time]
+	// kept are the copies in the last warning about a resource.
+	kept perObject[string]
+	// copies are the versions of objects that the API server has shown to be copies, although the cache does not.
+	copies perObject[string]
 }
 
 func (r *Prune[T]) init() {
@@ -121,10 +132,15 @@ func (r *Prune[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	}
 	inventory := &inventory{
 		key: r.Inventory, value: string(resource.GetUID()), wired: &r.wired,
+		request: ctx,
 		claimed: map[schema.GroupKind]bool{}, declared: map[inventoryMember]bool{},
 	}
 	if err := inventory.read(resource); err != nil {
-		return Result{}, err
+		logr.FromContextOrDiscard(ctx).Error(err, "the annotation is not an inventory, and is written again",
+			"annotation", r.Inventory)
+		RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(resource, corev1.EventTypeWarning, "InventoryBroken",
+			"The annotation %s has been changed and is not an inventory: %v. It is written again, without what only a former "+
+				"version has recorded", r.Inventory, err)
 	}
 	if resource.GetDeletionTimestamp() == nil {
 		kinds, finalizers := r.wired.members()
@@ -144,6 +160,6 @@ func (r *Prune[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	if err != nil || inventory.isIncomplete() || trace.Errors() != errorsBefore {
 		return result, err
 	}
-	after, err := inventory.prune(ctx, resource, &r.emptySince)
+	after, err := inventory.prune(ctx, resource, &r.memory)
 	return AggregateResults(result, after), err
 }

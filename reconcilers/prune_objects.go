@@ -39,6 +39,7 @@ const (
 type pruning struct {
 	writer
 	*inventory
+	memory *pruneMemory
 	// live reports whether objects of all kinds are listed by the API server.
 	live bool
 	// remaining is the number of unwanted objects that existed, and of kinds for which it is unknown.
@@ -47,11 +48,13 @@ type pruning struct {
 	inNamespaces []string
 	// refused are the kinds that the controller may not list or delete.
 	refused []string
+	// copies are the objects that are kept because they have the label of another object.
+	copies []string
 }
 
 // prune deletes the objects that are not declared, and removes from the record what no longer exists.
 func (i *inventory) prune(
-	ctx context.Context, resource client.Object, emptySince *perObject[time.Time],
+	ctx context.Context, resource client.Object, memory *pruneMemory,
 ) (Result, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -65,7 +68,7 @@ func (i *inventory) prune(
 		return slices.Contains(i.active, f) || !slices.Contains(resource.GetFinalizers(), f)
 	})
 	p := &pruning{
-		writer: newWriter(ctx, "", resource), inventory: i,
+		writer: newWriter(ctx, "", resource), inventory: i, memory: memory,
 		live: len(finalizers) > 0 || journalFrom(ctx).Live(),
 	}
 	p.log = logr.FromContextOrDiscard(ctx)
@@ -73,6 +76,7 @@ func (i *inventory) prune(
 	for _, kind := range i.record.Kinds {
 		errs = append(errs, p.pruneKind(schema.ParseGroupKind(kind)))
 	}
+	p.reportCopies()
 	if err := errors.Join(errs...); err != nil {
 		return Result{}, err
 	}
@@ -81,9 +85,10 @@ func (i *inventory) prune(
 		p.uses(member.Namespace)
 	}
 
-	wait := time.Duration(0)
-	if len(finalizers) > 0 || len(union(kept.Kinds, i.record.Kinds)) > len(kept.Kinds) {
-		wait = p.untilForgotten(emptySince)
+	wait, used := time.Duration(0), kept.with(nil, p.inNamespaces, nil)
+	if len(finalizers) > 0 || len(union(kept.Kinds, i.record.Kinds)) > len(kept.Kinds) ||
+		resource.GetDeletionTimestamp() == nil && len(union(used.Namespaces, i.record.Namespaces)) > len(used.Namespaces) {
+		wait = p.untilForgotten()
 	}
 	if wait > 0 {
 		kept = kept.with(i.record.Kinds, i.record.Namespaces, i.record.Finalizers)
@@ -104,8 +109,9 @@ func (i *inventory) prune(
 	return result, i.write(ctx, resource, kept.with(nil, p.inNamespaces, i.active))
 }
 
-// untilForgotten returns how long to wait until kinds and finalizers can be forgotten, or 0.
-func (p *pruning) untilForgotten(emptySince *perObject[time.Time]) time.Duration {
+// untilForgotten returns how long to wait until kinds, namespaces and finalizers can be forgotten, or 0.
+func (p *pruning) untilForgotten() time.Duration {
+	emptySince := &p.memory.emptySince
 	if p.remaining > 0 {
 		emptySince.forget(p.resource)
 		return pruneInterval
@@ -141,19 +147,21 @@ func (p *pruning) pruneKind(kind schema.GroupKind) error {
 	})
 	errs := []error{}
 	for _, obj := range found {
-		if !p.isUnwanted(kind, obj) {
-			continue
-		}
-		p.remaining++
-		p.uses(obj.GetNamespace())
-		if obj.GetDeletionTimestamp() == nil {
-			errs = append(errs, p.permitted(kind, "delete", p.deleteUnwanted(kind, obj, live)))
+		if p.isRecorded(obj) && p.isUnwanted(kind, obj) {
+			errs = append(errs, p.permitted(kind, "delete", p.pruneObject(kind, obj, live)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// isUnwanted reports whether an object must be deleted.
+// isRecorded reports whether the record has the namespace of an object.
+func (p *pruning) isRecorded(obj client.Object) bool {
+	namespace := obj.GetNamespace()
+	return namespace == "" || namespace == p.resource.GetNamespace() ||
+		slices.Contains(p.record.Namespaces, namespace) || slices.Contains(p.record.Namespaces, "*")
+}
+
+// isUnwanted reports whether an object must be deleted if it is no copy.
 func (p *pruning) isUnwanted(kind schema.GroupKind, obj client.Object) bool {
 	if !p.has(obj) || p.declared[inventoryMember{kind, client.ObjectKeyFromObject(obj)}] {
 		return false
@@ -161,28 +169,91 @@ func (p *pruning) isUnwanted(kind schema.GroupKind, obj client.Object) bool {
 	if owner := metav1.GetControllerOfNoCopy(obj); owner != nil && owner.UID != p.resource.GetUID() {
 		return false // another controller has adopted it
 	}
-	// The garbage collector deletes what a deleted resource owns.
-	return p.resource.GetDeletionTimestamp() == nil || !slices.ContainsFunc(obj.GetOwnerReferences(),
-		func(ref metav1.OwnerReference) bool { return ref.UID == p.resource.GetUID() })
+	if p.resource.GetDeletionTimestamp() == nil {
+		return true
+	}
+	if isOwnedBy(obj, p.resource) {
+		return false // left to the garbage collector: it deletes the object, or only the reference
+	}
+	m, marked := p.markOf(obj)
+	return !m.owned && (marked || !orphans(p.resource))
 }
 
-// deleteUnwanted deletes an object unless it has changed.
-func (p *pruning) deleteUnwanted(kind schema.GroupKind, obj client.Object, live bool) error {
+// pruneObject deletes an object unless it is a copy or has changed.
+func (p *pruning) pruneObject(kind schema.GroupKind, obj client.Object, live bool) error {
+	if !p.made(kind, obj) || p.isKnownCopy(obj) {
+		p.keepCopy(kind, obj)
+		return nil
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		p.unwanted(obj)
+		return nil
+	}
 	if !live {
-		// What the cache has may be outdated, and a deletion cannot be undone.
+		// What the cache has may be outdated or without managed fields, and a deletion cannot be undone.
 		current := empty.Like(obj)
-		switch err := p.reader().Get(p.ctx, client.ObjectKeyFromObject(obj), current); {
-		case apierrs.IsNotFound(err):
+		err := p.reader().Get(p.ctx, client.ObjectKeyFromObject(obj), current)
+		isUnwanted := err == nil && current.GetUID() == obj.GetUID() && current.GetDeletionTimestamp() == nil &&
+			p.isUnwanted(kind, current)
+		if isUnwanted && !p.made(kind, current) {
+			now := rtime.RetrieveNow(p.ctx)
+			p.memory.copies.put(obj, obj.GetResourceVersion(), now, now.Add(stateTTL))
+			p.keepCopy(kind, obj)
 			return nil
-		case err != nil:
-			return err
-		case current.GetUID() != obj.GetUID(), current.GetDeletionTimestamp() != nil, !p.isUnwanted(kind, current):
-			return nil
+		}
+		if !isUnwanted {
+			p.unwanted(obj)
+			return client.IgnoreNotFound(err)
 		}
 		obj = current
 	}
+	p.unwanted(obj)
 	version := obj.GetResourceVersion()
 	return p.delete(obj, client.Preconditions{UID: new(obj.GetUID()), ResourceVersion: &version})
+}
+
+// unwanted notes that an unwanted object existed.
+func (p *pruning) unwanted(obj client.Object) {
+	p.remaining++
+	p.uses(obj.GetNamespace())
+}
+
+// isKnownCopy reports whether the API server has shown that this version of an object is a copy.
+func (p *pruning) isKnownCopy(obj client.Object) bool {
+	version, ok := p.memory.copies.get(obj)
+	return ok && version != "" && version == obj.GetResourceVersion()
+}
+
+func (p *pruning) keepCopy(kind schema.GroupKind, obj client.Object) {
+	name := obj.GetName()
+	if namespace := obj.GetNamespace(); namespace != p.resource.GetNamespace() {
+		name = namespace + "/" + name
+	}
+	p.copies = append(p.copies, kind.Kind+" "+name)
+}
+
+// maxReportedCopies limits the text of an event.
+const maxReportedCopies = 10
+
+// reportCopies warns about copies, once for each resource and set of copies.
+func (p *pruning) reportCopies() {
+	if len(p.copies) == 0 {
+		p.memory.kept.forget(p.resource)
+		return
+	}
+	slices.Sort(p.copies)
+	names := strings.Join(p.copies, ", ")
+	now := rtime.RetrieveNow(p.ctx)
+	if reported, ok := p.memory.kept.get(p.resource); ok && reported == names {
+		return
+	}
+	p.memory.kept.put(p.resource, names, now, now.Add(stateTTL))
+	p.log.Info("keeping objects that have the label of the inventory, but are not ours", "objects", p.copies)
+	if more := len(p.copies) - maxReportedCopies; more > 0 {
+		names = fmt.Sprintf("%s and %d more", strings.Join(p.copies[:maxReportedCopies], ", "), more)
+	}
+	p.original.recorder().Eventf(p.resource, corev1.EventTypeWarning, "PruneKept",
+		"Kept, not ours: %s. The label %s=%s is a copy", names, p.key, p.value)
 }
 
 // list returns the objects of a kind with the label, and whether the API server has returned them.

@@ -31,7 +31,19 @@ type prune = reconcilers.Prune[*fixture.Resource]
 // labelled puts a ConfigMap into the inventory of the test resource.
 func labelled(cm *corev1.ConfigMap) {
 	cm.Labels = map[string]string{inventoryKey: "parent"}
+	marked("ConfigMap/default/" + cm.Name + "/parent/owned")(cm)
 }
+
+// marked sets the mark of a ConfigMap. It names the object for which it was written.
+func marked(mark string) func(*corev1.ConfigMap) {
+	return func(cm *corev1.ConfigMap) { metav1.SetMetaDataAnnotation(&cm.ObjectMeta, inventoryKey, mark) }
+}
+
+// neverOwned is for objects that were declared without an owner reference.
+func neverOwned(cm *corev1.ConfigMap) { marked("ConfigMap/default/" + cm.Name + "/parent")(cm) }
+
+// unmarked is for objects that a version without marks has written.
+func unmarked(cm *corev1.ConfigMap) { delete(cm.Annotations, inventoryKey) }
 
 // recorded sets the inventory of a resource.
 func recorded(record string) func(*fixture.Resource) {
@@ -48,6 +60,10 @@ func records(record string) patches {
 		PatchType: types.MergePatchType, Patch: patch,
 	}}
 }
+
+var brokenInventory = warning("InventoryBroken", "The annotation fixture.trueup.dev/inventory has been changed and is "+
+	"not an inventory: invalid character 'k' looking for beginning of value. It is written again, without what only a "+
+	"former version has recorded")
 
 func inventoryOf(uid string) func(*corev1.ConfigMap) {
 	return func(cm *corev1.ConfigMap) { cm.Labels[inventoryKey] = uid }
@@ -202,14 +218,50 @@ func TestPrune(t *testing.T) {
 			Resource: newResource(recorded(`{"kinds":["Gone.example.com"]}`)), Metadata: under(none), Now: now,
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
-		"an annotation that was changed is reported": {
-			Resource: newResource(recorded(`kinds`)), Metadata: under(none), ShouldErr: true,
-			Verify: failsWithText("annotation fixture.trueup.dev/inventory has been changed, and is not an inventory: " +
-				"invalid character 'k' looking for beginning of value"),
+		"an annotation that was changed is reported and written again": {
+			Resource: newResource(recorded(`kinds`)), Metadata: under(none), Now: now,
+			ExpectPatches: records(`{}`), ExpectResource: newResource(recorded(`{}`), version("1000")),
+			ExpectEvents: events{brokenInventory},
+		},
+		"an annotation that was changed does not block a deletion": {
+			Resource: newResource(recorded(`kinds`), finalizer("test-finalizer"), terminating), Now: now,
+			Metadata: under(&reconcilers.WithFinalizer[*fixture.Resource]{
+				Finalizer: "test-finalizer", Reconciler: none,
+			}),
+			ExpectPatches:  patches{finalizers()},
+			ExpectResource: newResource(recorded(`kinds`), terminating, version("1000")),
+			ExpectEvents:   events{brokenInventory, finalizerPatched},
+		},
+		"what is recorded may be unsorted, and empty": {
+			Resource: newResource(recorded(`{"kinds":["Secret","","ConfigMap"]}`)), GivenObjects: beside(),
+			Metadata: under(child()), Now: now,
+			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
+			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 		},
 		"a resource without a UID has no inventory": {
 			Resource: newResource(func(r *fixture.Resource) { r.UID = "" }), Metadata: under(none), ShouldErr: true,
 			Verify: failsWithText(`Resource "test" has no UID, so it has no inventory`),
+		},
+		"with --cascade=orphan, what a deleted resource owns stays": {
+			Resource:     newResource(recorded(inRecord), finalizer(metav1.FinalizerOrphanDependents), terminating),
+			GivenObjects: objects{newConfigMap("former", labelled)}, Metadata: under(none), Now: now,
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+		},
+		"with --cascade=orphan, what a deleted resource has owned stays": {
+			Resource:     newResource(recorded(inRecord), finalizer("test-finalizer"), terminating),
+			GivenObjects: objects{newConfigMap("former", labelled, orphan)}, Metadata: under(none), Now: now,
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+		},
+		"with --cascade=orphan, what has no mark stays": {
+			Resource:     newResource(recorded(inRecord), finalizer(metav1.FinalizerOrphanDependents), terminating),
+			GivenObjects: objects{newConfigMap("former", labelled, orphan, unmarked)}, Metadata: under(none), Now: now,
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+		},
+		"with --cascade=orphan, what was never owned is deleted": {
+			Resource:     newResource(recorded(inRecord), finalizer(metav1.FinalizerOrphanDependents), terminating),
+			GivenObjects: objects{newConfigMap("former", labelled, orphan, neverOwned)}, Metadata: under(none), Now: now,
+			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
+			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 		},
 		"the garbage collector deletes what a deleted resource owns": {
 			Resource:     newResource(recorded(inRecord), finalizer("test-finalizer"), terminating),
@@ -218,7 +270,7 @@ func TestPrune(t *testing.T) {
 		},
 		"a finalizer that no reconciler holds is removed": {
 			Resource:     gone,
-			GivenObjects: objects{newConfigMap("former", labelled, orphan)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", labelled, orphan, neverOwned)}, Metadata: under(none), Now: now,
 			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
 			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 			AdditionalReconciles: []subReconcilerCase{
