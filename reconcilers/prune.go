@@ -29,11 +29,16 @@ var (
 // moved to another namespace, a child on the branch of an [IfThen] that is not taken now, and the children of a
 // [ChildReconciler] or a [ChildSetReconciler] that a new version of the controller does not have.
 //
-// Children get a label with the key Inventory and the UID of the resource as its value. The resource gets an annotation
-// with the same key, which lists the kinds, the additional namespaces and the finalizers of the children. It is written
-// before the first child, and changes only when the program does. Prune finds objects of all kinds and namespaces in
-// the annotation by the label: in the cache if a reconciler below manages the kind, and otherwise with a list from the
-// API server, until it has found nothing for a minute. Then the kind is removed from the annotation.
+// Children get a label with the key Inventory and the UID of the resource as its value. They also get a mark: an
+// annotation with the same key that names the child itself, by its kind, its namespace, its name and the UID of the
+// resource. A copy of a child has the mark of another object.
+//
+// The resource gets an annotation with the same key, which lists the kinds, the additional namespaces and the
+// finalizers of the children. It is written before the first child, and changes only when the program does. Prune finds
+// objects of all kinds and namespaces in the annotation by the label: in the cache if a reconciler below manages the
+// kind, and otherwise with a list from the API server, until it has found nothing for a minute. Then kinds and
+// namespaces that are not used are removed from the annotation. If the annotation was changed by hand and cannot be
+// read, the Warning event InventoryBroken says so, and it is written again from what is declared and what set-up knows.
 //
 // An object is deleted only if all of this holds:
 //
@@ -41,7 +46,14 @@ var (
 //     handled, no error of a child was reflected, and no step was left out by [Steps], [Retry], [RateLimit], [Periodic]
 //     or [OnlyReconcileChildStatus]
 //   - no reconciler below declared an object of its kind, namespace and name
-//   - the API server still has the object, with the label, and no other controller owns it
+//   - the API server still has the object, with the label and with a mark that names it
+//   - no other controller owns the object
+//
+// Objects with a copy of the label are kept: a replica, a backup, or the Endpoints that Kubernetes makes with the
+// labels of a Service. One Warning event PruneKept names those that would have been deleted. An object without a mark
+// is from a version that set none. It counts as a child if the resource controls it, or if its managed fields say that
+// this controller has set the label, see [Config.WithFormerFieldOwners]. The managed fields also tell whether an object
+// with a generated name is a child or a copy.
 //
 // To keep an object, remove its label. A reconciler of your own, or the function Around of an [Advice], must return an
 // error if it does not call a nested reconciler whose children are to stay.
@@ -52,7 +64,8 @@ var (
 // inventory; use another Prune below the WithConfig.
 //
 // When the resource is deleted, its children are garbage-collected as usual. Prune deletes objects without an owner
-// reference to the resource, and removes the finalizers of dropped object managers when no such object is left.
+// reference to the resource, and removes the finalizers of dropped object managers when no such object is left. After
+// kubectl delete --cascade=orphan, it keeps the objects that were declared with an owner reference.
 //
 // RBAC, in addition to that of the nested reconcilers, with the group and the plural of the reconciled resource:
 //

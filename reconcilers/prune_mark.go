@@ -14,8 +14,8 @@ import (
 )
 
 // mark is the annotation of an object in an inventory. It names the object itself. So a copy of the object, with its
-// labels and annotations, has the mark of another object: one of another kind, as the Endpoints of a Service, in another
-// namespace or with another name.
+// labels and annotations, has the mark of another object: one of another kind, in another namespace or with another
+// name.
 type mark struct {
 	kind, namespace string
 	// name is the name, or if the API server generates it, the prefix and "*".

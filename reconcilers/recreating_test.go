@@ -254,7 +254,8 @@ func TestRecreatingObjectManager_WaitsForPods(t *testing.T) {
 	_, err := manager.Manage(w.Context(), newResource(), newConfigMap("child"), wanted("child", "key", "other"))
 	wantErr(t, nil, err)
 	w.Trace()
-	got, err := manager.Manage(w.Context(), newResource(), newConfigMap("child", deleting), wanted("child", "key", "other"))
+	old := newConfigMap("child", deleting)
+	got, err := manager.Manage(w.Context(), newResource(), old, wanted("child", "key", "other"))
 	wantErr(t, nil, err)
 	if got != nil {
 		t.Errorf("the object that is being deleted is returned: %v", got)

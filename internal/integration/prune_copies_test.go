@@ -84,8 +84,8 @@ func (e *env) warned(name, reason string, texts ...string) {
 	})
 }
 
-// What others have copied from children is neither deleted nor fought for: a replica in another namespace, a backup by a
-// user, and the Endpoints that Kubernetes makes with the labels of a Service.
+// What others have copied from children is neither deleted nor fought for: a replica in another namespace, the backup of
+// a user, and the Endpoints that Kubernetes makes with the labels of a Service.
 func TestPrune_Copies(t *testing.T) {
 	e := newEnv(t)
 	other := e.anotherNamespace()
