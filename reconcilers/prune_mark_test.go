@@ -29,9 +29,7 @@ func wrote(manager, where string) func(*corev1.ConfigMap) {
 	}
 }
 
-func inNamespace(namespace string) func(*corev1.ConfigMap) {
-	return func(cm *corev1.ConfigMap) { cm.Namespace = namespace }
-}
+func elsewhere(cm *corev1.ConfigMap) { cm.Namespace = "other" }
 
 // Only objects that this controller has made for the resource are pruned: no copies of them.
 func TestPrune_Copies(t *testing.T) {
@@ -60,22 +58,22 @@ func TestPrune_Copies(t *testing.T) {
 		"the mark names another resource": {object: edits(marked("ConfigMap/default/former/other")), want: kept},
 		"the mark names nothing":          {object: edits(marked("former")), want: kept},
 		"the mark is empty":               {object: edits(marked("")), want: kept},
-		"a copy that another owner has":   {object: edits(marked("former"), controlledBy("other")), want: untouched},
-		"a copy that is being deleted":    {object: edits(marked("former"), deleting), want: kept},
+		"a copy that another owner has":   {object: edits(marked("former"), controlledBy("another")), want: untouched},
+		"a copy that is being deleted":    {object: edits(marked("former"), deleting), want: untouched},
 
 		"in a namespace that is not recorded": {
-			object: edits(inNamespace("other"), orphan, marked("ConfigMap/other/former/parent")), want: untouched,
+			object: edits(elsewhere, orphan, marked("ConfigMap/other/former/parent")), want: untouched,
 		},
 		"in a namespace that is recorded": {
-			object: edits(inNamespace("other"), orphan, marked("ConfigMap/other/former/parent")), want: deleted,
+			object: edits(elsewhere, orphan, marked("ConfigMap/other/former/parent")), want: deleted,
 			record: `{"kinds":["ConfigMap"],"namespaces":["other"]}`,
 		},
 		"in all namespaces": {
-			object: edits(inNamespace("other"), orphan, marked("ConfigMap/other/former/parent")), want: deleted,
+			object: edits(elsewhere, orphan, marked("ConfigMap/other/former/parent")), want: deleted,
 			record: `{"kinds":["ConfigMap"],"namespaces":["*"]}`,
 		},
 		"a copy in a namespace that is recorded": {
-			object: edits(inNamespace("other"), orphan), want: kept,
+			object: edits(elsewhere, orphan), want: kept,
 			record: `{"kinds":["ConfigMap"],"namespaces":["other"]}`,
 		},
 

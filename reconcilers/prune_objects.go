@@ -181,11 +181,14 @@ func (p *pruning) isUnwanted(kind schema.GroupKind, obj client.Object) bool {
 
 // pruneObject deletes an object unless it is a copy or has changed.
 func (p *pruning) pruneObject(kind schema.GroupKind, obj client.Object, live bool) error {
-	if !p.made(kind, obj) || p.isKnownCopy(obj) {
+	isCopy := !p.made(kind, obj) || p.isKnownCopy(obj)
+	switch deleting := obj.GetDeletionTimestamp() != nil; {
+	case isCopy && !deleting:
 		p.keepCopy(kind, obj)
 		return nil
-	}
-	if obj.GetDeletionTimestamp() != nil {
+	case isCopy:
+		return nil
+	case deleting:
 		p.unwanted(obj)
 		return nil
 	}

@@ -32,8 +32,8 @@ import (
 // Writes are recorded before the reactors are called, as the caller has passed them, even if they fail.
 //
 // Objects that are created with a generateName get a predictable name: the client counts such creates, and the names
-// end in 001, 002 and so on. As the API server does, the client cuts a prefix of more than 58 bytes. Reactors added with
-// AddReactor receive objects with that name, prepended reactors without.
+// end in 001, 002 and so on. As the API server does, the client cuts a prefix of more than 58 bytes. Reactors added
+// with AddReactor receive objects with that name, prepended reactors without.
 //
 // A TestClient may be used concurrently. Reactors are then called concurrently, too.
 type TestClient interface {

@@ -39,19 +39,25 @@ func service() reconcilers.SubReconciler[*fixture.Resource] {
 	}
 }
 
+// Endpoints are deprecated, but Kubernetes still makes them with the labels of a Service.
+type (
+	oldEndpoints     = corev1.Endpoints     //nolint:staticcheck // still used
+	oldEndpointsList = corev1.EndpointsList //nolint:staticcheck // still used
+)
+
 // endpoints are owned Endpoints for an address outside of the cluster. They make Endpoints a kind of the inventory.
 func endpoints() reconcilers.SubReconciler[*fixture.Resource] {
-	return &reconcilers.ChildReconciler[*fixture.Resource, *corev1.Endpoints, *corev1.EndpointsList]{ //nolint:staticcheck
-		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.Endpoints, error) { //nolint:staticcheck
-			return &corev1.Endpoints{ //nolint:staticcheck // deprecated, but still used
+	return &reconcilers.ChildReconciler[*fixture.Resource, *oldEndpoints, *oldEndpointsList]{
+		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*oldEndpoints, error) {
+			return &oldEndpoints{
 				ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + "-external"},
 			}, nil
 		},
-		MergeBeforeUpdate: func(current, desired *corev1.Endpoints) { //nolint:staticcheck
+		MergeBeforeUpdate: func(current, desired *oldEndpoints) {
 			current.Labels = desired.Labels
 		},
 		ReflectChildStatusOnParentWithError: func(
-			_ context.Context, _ *fixture.Resource, _ *corev1.Endpoints, err error, //nolint:staticcheck
+			_ context.Context, _ *fixture.Resource, _ *oldEndpoints, err error,
 		) error {
 			return err
 		},
@@ -84,8 +90,8 @@ func (e *env) warned(name, reason string, texts ...string) {
 	})
 }
 
-// What others have copied from children is neither deleted nor fought for: a replica in another namespace, the backup of
-// a user, and the Endpoints that Kubernetes makes with the labels of a Service.
+// What others have copied from children is neither deleted nor fought for: a replica in another namespace, the backup
+// of a user, and the Endpoints that Kubernetes makes with the labels of a Service.
 func TestPrune_Copies(t *testing.T) {
 	e := newEnv(t)
 	other := e.anotherNamespace()
@@ -97,8 +103,8 @@ func TestPrune_Copies(t *testing.T) {
 	}
 	child := newConfigMap("parent", nil)
 	until(e, child, func(cm *corev1.ConfigMap) error { return labelled(cm) })
-	made := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "parent"}}     //nolint:staticcheck // deprecated
-	until(e, made, func(made *corev1.Endpoints) error { return labelled(made) }) //nolint:staticcheck
+	made := &oldEndpoints{ObjectMeta: metav1.ObjectMeta{Name: "parent"}}
+	until(e, made, func(made *oldEndpoints) error { return labelled(made) })
 
 	replica, backup := newConfigMap("parent", map[string]string{"is": "a replica"}), newConfigMap("parent-backup", nil)
 	replica.Namespace = other
