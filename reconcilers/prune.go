@@ -52,8 +52,8 @@ var (
 // Objects with a copy of the label are kept: a replica, a backup, or the Endpoints that Kubernetes makes with the
 // labels of a Service. One Warning event PruneKept names those that would have been deleted. An object without a mark
 // is from a version that set none. It counts as a child if the resource controls it, or if its managed fields say that
-// this controller has set the label, see [Config.WithFormerFieldOwners]. The managed fields also tell whether an object
-// with a generated name is a child or a copy.
+// this controller has set the label, see [Config.WithFormerFieldOwners]. The managed fields also distinguish an object
+// with a generated name from a copy.
 //
 // To keep an object, remove its label. A reconciler of your own, or the function Around of an [Advice], must return an
 // error if it does not call a nested reconciler whose children are to stay.
