@@ -51,6 +51,8 @@ type children[Type, ChildType client.Object] struct {
 	warned *cache.Expiring
 	// managed are objects that have been the child.
 	managed perObject[struct{}]
+	// origins are those of objects that the cache has without managed fields.
+	origins perObject[versionOrigin]
 
 	// The following fields are set during setup with a manager. They affect the cost of lists and the watches, not the
 	// outcome.

@@ -114,9 +114,22 @@ func readOrigin(ctx context.Context, config Config, obj client.Object, names []s
 	return o, nil
 }
 
+// versionOrigin is the origin of an object in one version.
+type versionOrigin struct {
+	version string
+	origin
+}
+
 // origin returns the origin of an object that the parent controls.
 func (c *children[T, CT]) origin(ctx context.Context, obj CT) (origin, error) {
+	if known, ok := c.origins.get(obj); ok && known.version == obj.GetResourceVersion() {
+		return known.origin, nil
+	}
 	o, err := readOrigin(ctx, RetrieveConfigOrDie(ctx), obj, fieldOwners(ctx, c.manager))
+	if err == nil && len(obj.GetManagedFields()) == 0 && RetrieveConfigOrDie(ctx).cache != nil {
+		now := rtime.RetrieveNow(ctx)
+		c.origins.put(obj, versionOrigin{obj.GetResourceVersion(), o}, now, now.Add(rememberedFor))
+	}
 	if _, ok := c.managed.get(obj); ok {
 		o.here, o.recorded = true, true
 	}

@@ -30,8 +30,6 @@ const (
 	ownedMark = "owned"
 	// anyName stands for the generated end of a name. No name has it.
 	anyName = "*"
-	// maxNamePrefix is where the API server cuts the prefix of a generated name.
-	maxNamePrefix = 58
 )
 
 // newMark returns the mark of a declared object.
@@ -41,7 +39,7 @@ func newMark(kind schema.GroupKind, desired, parent client.Object) mark {
 		parent: string(parent.GetUID()), owned: isOwnedBy(desired, parent),
 	}
 	if prefix := desired.GetGenerateName(); m.name == "" {
-		m.name = prefix[:min(len(prefix), maxNamePrefix)] + anyName
+		m.name = prefix[:min(len(prefix), maxGeneratedPrefix)] + anyName
 	}
 	return m
 }
