@@ -178,7 +178,8 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	r.watched.readBuilder(mgr, bldr, record, yields)
+	tracks := r.watched.readBuilder(mgr, bldr, record, yields)
+	r.Config.adviseOnSyncPeriod(ctx, tracks)
 	return bldr.Build(r)
 }
 
@@ -261,6 +262,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 	// Reconciler may change the resource in memory. Keep a copy of the stored resource.
 	actual := resource.DeepCopyObject().(T)
 	result, err := r.Reconciler.Reconcile(ctx, resource)
+	this.completed = err == nil
 	if err != nil && (errors.Is(err, ErrDurable) || !errors.Is(err, ErrHaltSubReconcilers)) {
 		return result, err
 	}

@@ -91,7 +91,9 @@ type Config struct {
 	// recorded are the last events, for Events. It is nil if the Config was not created for a manager.
 	recorded   *recordedEvents
 	syncPeriod time.Duration
-	owners     *ownerIndexes
+	// noSyncPeriod reports whether NewConfig was called without a sync period.
+	noSyncPeriod bool
+	owners       *ownerIndexes
 	// hub receives what the reconcilers do. It is nil if the Config was not created for a manager.
 	hub *observe.Hub
 	// guard records writes. It is nil if the Config was not created for a cluster.
@@ -109,9 +111,15 @@ func (c Config) staleReadsTimeout() time.Duration {
 // tests depend on it.
 const recorderName = "controller"
 
+// defaultSyncPeriod is the resync period of the cache of a manager by default.
+const defaultSyncPeriod = 10 * time.Hour
+
 // NewConfig returns the config for the cluster of a manager, with a new tracker. The sync period is the maximum time
-// between reconciles of a resource (the manager's cache.Options.SyncPeriod). Tracked references that are not renewed
-// expire after twice the sync period.
+// between reconciles of a resource (the manager's cache.Options.SyncPeriod), or 0 for the default of 10 hours.
+//
+// Tracked references of a resource do not expire while the resource is idle. A reference ends when the resource is
+// deleted, or with a reconcile that succeeds without renewing it, more than twice the sync period after the last
+// renewal. References that are added outside of a reconcile expire after twice the sync period.
 //
 // The metrics of package observe/metrics are enabled for the manager, unless observe.Of(mgr).Remove(metrics.Default())
 // is called, before or afterwards.
@@ -120,7 +128,11 @@ const recorderName = "controller"
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
 	hub := observe.Of(mgr)
 	hub.AddDefault(metrics.Default())
-	return Config{syncPeriod: syncPeriod, hub: hub, recorded: &recordedEvents{}}.WithCluster(mgr).WithTracker()
+	config := Config{syncPeriod: syncPeriod, hub: hub, recorded: &recordedEvents{}}
+	if config.noSyncPeriod = syncPeriod <= 0; config.noSyncPeriod {
+		config.syncPeriod = defaultSyncPeriod
+	}
+	return config.WithCluster(mgr).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero Config.
@@ -154,6 +166,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		formerOwners: c.formerOwners,
 		recorded:     c.recorded,
 		syncPeriod:   c.syncPeriod,
+		noSyncPeriod: c.noSyncPeriod,
 		hub:          c.hub,
 		guard:        guarded,
 		owners:       newOwnerIndexes(cluster.GetFieldIndexer()),
@@ -163,7 +176,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 
 // WithTracker returns a copy of the config with a new, empty tracker.
 func (c Config) WithTracker() Config {
-	c.Tracker = tracker.New(c.Scheme(), 2*c.syncPeriod)
+	c.Tracker = tracker.New(c.Scheme(), 2*cmp.Or(c.syncPeriod, defaultSyncPeriod))
 	return c
 }
 
@@ -221,9 +234,13 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 	if root == nil {
 		root = &c
 	}
-	if err := c.Tracker.TrackReference(ref, root.observer(s.originalResourceType, s.request)); err != nil {
+	observer := root.observer(s.originalResourceType, s.request)
+	if err := c.Tracker.TrackReference(ref, observer); err != nil {
 		logUntracked(ctx, err, tracked)
 		return delivered{}
+	}
+	if h, ok := c.Tracker.(tracker.Holder); ok && s.waits.holdsReferences() {
+		h.Hold(observer, time.Time{})
 	}
 	reportTracked(ctx, ref)
 	if _, discarded := c.Tracker.(discardTracker); discarded {
@@ -254,6 +271,22 @@ func reportTracked(ctx context.Context, ref tracker.Reference) {
 func (c *Config) forget(resourceType client.Object, req Request) {
 	if f, ok := c.Tracker.(tracker.Forgetter); ok {
 		f.Forget(c.observer(resourceType, req))
+	}
+}
+
+// hold makes the references of a resource of the root reconciler last until a later reconcile does not renew them, if
+// the tracker supports this. Otherwise an idle resource would lose its references. See [tracker.Holder] for the time.
+func (c *Config) hold(resourceType client.Object, req Request, renewedSince time.Time) {
+	if h, ok := c.Tracker.(tracker.Holder); ok {
+		h.Hold(c.observer(resourceType, req), renewedSince)
+	}
+}
+
+// adviseOnSyncPeriod logs that the config was created without a sync period although references are tracked.
+func (c *Config) adviseOnSyncPeriod(ctx context.Context, tracks bool) {
+	if c.noSyncPeriod && tracks {
+		logr.FromContextOrDiscard(ctx).Info("the third argument of NewConfig, the sync period, must be greater than 0 to "+
+			"track objects, using the default", "syncPeriod", c.syncPeriod.String())
 	}
 }
 

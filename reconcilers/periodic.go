@@ -110,6 +110,7 @@ func (r *Periodic[T]) reconcile(ctx context.Context, resource T) (Result, error)
 	}
 	if ok && last.occasion == current && now.Before(last.due) {
 		r.keep(resource, last, now)
+		waitsFrom(ctx).keepReferences()
 		inventoryFrom(ctx).keep()
 		return Result{RequeueAfter: last.due.Sub(now)}, nil
 	}

@@ -133,6 +133,7 @@ func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error
 	}
 	result := Result{RequeueAfter: wait}
 	if r.Continue && !MustRemove(ctx, resource) {
+		waitsFrom(ctx).keepReferences()
 		inventoryFrom(ctx).keep()
 		return result, nil
 	}

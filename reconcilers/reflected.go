@@ -34,6 +34,8 @@ type reflected struct {
 	reconciler string
 	// retry reports whether at least one error must be retried, because no event announces a change.
 	retry atomic.Bool
+	// failed reports whether at least one error was reflected.
+	failed atomic.Bool
 }
 
 // note records an error. watched reports whether an event announces a change. note does nothing on a nil receiver.
@@ -42,6 +44,7 @@ func (r *reflected) note(reason metav1.StatusReason, watched bool) {
 		return
 	}
 	reflectedErrors.WithLabelValues(r.reconciler, string(reason)).Inc()
+	r.failed.Store(true)
 	if !watched {
 		r.retry.Store(true)
 	}

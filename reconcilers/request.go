@@ -74,6 +74,8 @@ type request struct {
 	// generation is the generation of the resource when it was fetched. Writes of the request change the generation in
 	// resource.
 	generation int64
+	// completed reports whether the tree of reconcilers succeeded.
+	completed bool
 	// requeues records requeues of a request that may be in a hot loop.
 	requeues requeues
 	started  time.Time
@@ -86,11 +88,12 @@ func (r root) beginRequest(
 ) (_ context.Context, this *request, wait time.Duration) {
 	this = &request{
 		scope: scope, requests: requests, byController: byController,
-		reflected: reflected{reconciler: r.name}, trace: step.Trace{Ignore: isQuiet},
+		reflected: reflected{reconciler: r.name}, trace: step.Trace{Ignore: isQuiet}, started: time.Now(),
 	}
+	this.waits.byController = byController
 	loop := hotloop.Entry{}
 	if byController && !r.config.AllowHotLoops {
-		this.findsLoops, this.started = true, time.Now()
+		this.findsLoops = true
 		if loop = r.enterLoop(ctx, requests, scope.request); loop.Wait > 0 {
 			observe.ReportLoopDelay(ctx)
 			return ctx, nil, loop.Wait
@@ -127,12 +130,26 @@ func (r *request) run(
 ) (Result, error) {
 	defer r.end(ctx)
 	result, err := step.Run(ctx, r.requests.step.of(root).Node, root.resourceType, do)
+	r.holdReferences(root, err)
 	result, err = r.settle(ctx, root, result, err)
 	r.leaveLoop(ctx, root, result, err)
 	if err == nil {
 		result = r.requests.looping.requeue(root.config, r.scope.request, result)
 	}
 	return result, err
+}
+
+// holdReferences makes the references of the resource last while it is idle. If the request has renewed all references
+// that the resource still needs, the others are dropped.
+func (r *request) holdReferences(root root, err error) {
+	if !r.byController || r.resource == nil {
+		return
+	}
+	renewedSince := time.Time{}
+	if r.completed && err == nil && !r.waits.partial.Load() && !r.reflected.failed.Load() {
+		renewedSince = r.started
+	}
+	r.scope.originalConfig.hold(root.resourceType, r.scope.request, renewedSince)
 }
 
 // settle returns the result and error that the root reconciler returns to its caller.

@@ -159,7 +159,8 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	r.watched.readBuilder(mgr, bldr, record, yields)
+	tracks := r.watched.readBuilder(mgr, bldr, record, yields)
+	r.Config.adviseOnSyncPeriod(ctx, tracks)
 	return bldr.Build(r)
 }
 

@@ -83,6 +83,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	}
 	r.status.initializeConditions(ctx, resource)
 	result, err := r.reconcileResource(ctx, resource)
+	this.completed = err == nil
 	if r.SkipStatusUpdate {
 		return result, err
 	}

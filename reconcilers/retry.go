@@ -210,6 +210,7 @@ func (r *Retry[T]) deferred(
 		err = &deferredStep{text: text, cause: state.err}
 	}
 	if r.Continue && !MustRemove(ctx, resource) {
+		waitsFrom(ctx).keepReferences()
 		inventoryFrom(ctx).keep()
 		return result, nil
 	}

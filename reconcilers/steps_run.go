@@ -72,6 +72,7 @@ func (r *Steps[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	}
 	req.runAll(ctx)
 	if slices.ContainsFunc(req.states, func(s stepState) bool { return !s.done }) {
+		waitsFrom(ctx).keepReferences()
 		inventoryFrom(ctx).keep() // Prune must not delete the children of a step that did not run or is removed later
 	}
 	req.keepConfirmed()

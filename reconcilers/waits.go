@@ -34,6 +34,11 @@ func init() {
 // waits records what a request waits for, based on the references that its steps have tracked. Steps that succeed wait
 // for nothing. Methods do nothing on a nil receiver.
 type waits struct {
+	// partial reports whether the request does not renew all references of the resource.
+	partial atomic.Bool
+	// byController reports whether a controller made the request.
+	byController bool
+
 	mu sync.Mutex
 	waiting
 }
@@ -81,6 +86,16 @@ func (w *waits) track(ctx context.Context, ref tracker.Reference, by delivered, 
 	w.missing++
 	if !by.creations {
 		w.unobservedMissing++
+	}
+}
+
+// holdsReferences reports whether the references of the request last while the resource is idle.
+func (w *waits) holdsReferences() bool { return w != nil && w.byController }
+
+// keepReferences records that a reconciler did not run although its references are still needed.
+func (w *waits) keepReferences() {
+	if w != nil {
+		w.partial.Store(true)
 	}
 }
 
@@ -183,8 +198,7 @@ func (h *halts) count(req Request, waits bool) bool {
 
 // halted returns the result of a request of a controller that ended with a quiet error without a RequeueAfter.
 //
-// A request that waits only for tracked objects is retried when one of them changes. Tracked references expire after
-// two sync periods, so the request is also retried after one sync period to renew them.
+// A request that waits only for tracked objects is retried when one of them changes, and once in a sync period.
 func (r *request) halted(ctx context.Context, root root, result Result, err error) Result {
 	halts := &r.requests.halts
 	retry := withPriority(backOff, result)

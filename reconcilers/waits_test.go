@@ -189,7 +189,7 @@ func TestHalt_IsNotRetriedWhileItWaitsForTrackedObjects(t *testing.T) {
 		wantErr(t, nil, err)
 		equal(t, "result", wait, got)
 	})
-	t.Run("without a sync period references expire", func(t *testing.T) {
+	t.Run("without a sync period the default is used", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))
 		mgr := newManager(t, w, newEventCache(w.Scheme))
 		config := reconcilers.NewConfig(mgr, nil, 0)
@@ -198,7 +198,7 @@ func TestHalt_IsNotRetriedWhileItWaitsForTrackedObjects(t *testing.T) {
 		wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 		got, err := r.ReconcileManaged(context.Background(), testRequest)
 		wantErr(t, nil, err)
-		equal(t, "result", retry, got)
+		equal(t, "result", reconcilers.Result{RequeueAfter: 10 * time.Hour}, got)
 	})
 	t.Run("called by a test", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))

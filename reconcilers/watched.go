@@ -82,8 +82,8 @@ func (w *watched) addHandler(tracked *trackedHandler) {
 }
 
 // readBuilder reads the builder of the controller before it is built. The record names the reconciler of each watch. If
-// moreWatches is true, the user may add watches to the controller later.
-func (w *watched) readBuilder(mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool) {
+// moreWatches is true, the user may add watches to the controller later. It returns whether EnqueueTracked was called.
+func (w *watched) readBuilder(mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool) (tracks bool) {
 	watches, ok := watchesOf(mgr, bldr, record)
 	kinds := &watchedKinds{
 		tracked: map[watchedKind]delivered{}, any: map[schema.GroupKind]bool{}, incomplete: moreWatches || !ok,
@@ -114,8 +114,10 @@ func (w *watched) readBuilder(mgr Manager, bldr *Builder, record *setups.Record,
 			kinds.incomplete = true
 		}
 	}
+	tracks = len(w.handlers) > 0
 	w.handlers, w.watches = nil, byReconciler
 	w.kinds.Store(kinds)
+	return tracks
 }
 
 // deliveries returns which events of a kind in a cache enqueue requests for the resources that track the objects.

@@ -12,7 +12,17 @@ import (
 // tracker must not be in use.
 func checkConsistent(t testing.TB, tr *tracker) {
 	t.Helper()
-	if got, want := listed(tr), len(tr.tracks.entries); got != want {
+	want := 0
+	for key, track := range tr.tracks.entries {
+		held := key.observer.held.Load()
+		if held == (track.next != nil) {
+			t.Errorf("the track of %s is in the timetable: %t, its observer is held: %t", track.name, track.next != nil, held)
+		}
+		if !held {
+			want++
+		}
+	}
+	if got := listed(tr); got != want {
 		t.Errorf("%d tracks are in the timetable, want %d", got, want)
 	}
 	for key, track := range tr.tracks.entries {

@@ -26,9 +26,12 @@
 // # Leases
 //
 // Tracks need not be removed. A track expires after the lease of the tracker unless it is renewed: a reconciler that
-// still depends on an object tracks it again each time it runs. Make the lease longer than the time between two runs of
-// an idle resource; the reconcilers package uses twice the sync period. If resyncs are disabled or filtered out by a
-// predicate, idle resources are not reconciled and their tracks expire.
+// still depends on an object tracks it again each time it runs.
+//
+// An idle resource is not reconciled and renews nothing. If the controller holds the tracks of the resource, see
+// [Holder], as the root reconcilers of the reconcilers package do, they do not expire. They end with a later reconcile
+// that does not renew them, once the lease is over. Without this, make the lease longer than the time between two runs
+// of an idle resource.
 //
 // A deleted observer is no longer reconciled. [Forgetter] drops its tracks immediately, as the ResourceReconciler of
 // the reconcilers package does. It takes any object with the kind, namespace and name of the observer. The kind

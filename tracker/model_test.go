@@ -28,8 +28,8 @@ type modelTrack struct {
 
 type modelObserver struct{ kind, name string }
 
-func (m modelTrack) watches(obj client.Object, kind string, now time.Time) bool {
-	if m.ref.Kind != kind || !now.Before(m.expires) {
+func (m modelTrack) watches(obj client.Object, kind string) bool {
+	if m.ref.Kind != kind {
 		return false
 	}
 	if m.ref.Selector == nil {
@@ -40,12 +40,53 @@ func (m modelTrack) watches(obj client.Object, kind string, now time.Time) bool 
 }
 
 // model is the simplest tracker: it keeps everything and scans everything.
-type model []modelTrack
+type model struct {
+	tracks []modelTrack
+	held   map[modelObserver]bool
+}
 
-func (m model) observersOf(obj client.Object, kind string, now time.Time) []types.NamespacedName {
+// drop removes the tracks that are over. An observer without tracks is not held.
+func (m *model) drop(over func(modelTrack) bool) {
+	m.tracks = slices.DeleteFunc(m.tracks, over)
+	for observer := range m.held {
+		if !slices.ContainsFunc(m.tracks, func(track modelTrack) bool { return track.observer == observer }) {
+			delete(m.held, observer)
+		}
+	}
+}
+
+// add adds or renews a track.
+func (m *model) add(added modelTrack) {
+	by := string(appendReference(nil, added.ref))
+	m.tracks = slices.DeleteFunc(m.tracks, func(track modelTrack) bool {
+		return track.observer == added.observer && string(appendReference(nil, track.ref)) == by
+	})
+	m.tracks = append(m.tracks, added)
+}
+
+func appendReference(b []byte, ref Reference) []byte {
+	b = fmt.Appendf(b, "%s|%s|%s|%s|", ref.APIGroup, ref.Kind, ref.Namespace, ref.Name)
+	if ref.Selector != nil {
+		b = appendIdentity(b, unwrap(ref.Selector))
+	}
+	return b
+}
+
+func (m *model) hold(observer modelObserver, since, now time.Time, lease time.Duration) {
+	held := m.held[observer]
+	m.drop(func(track modelTrack) bool {
+		return track.observer == observer && !now.Before(track.expires) &&
+			(!held || track.expires.Add(-lease).Before(since))
+	})
+	if slices.ContainsFunc(m.tracks, func(track modelTrack) bool { return track.observer == observer }) {
+		m.held[observer] = true
+	}
+}
+
+func (m *model) observersOf(obj client.Object, kind string, now time.Time) []types.NamespacedName {
 	var names []string
-	for _, track := range m {
-		if track.watches(obj, kind, now) {
+	for _, track := range m.tracks {
+		if track.watches(obj, kind) && (m.held[track.observer] || now.Before(track.expires)) {
 			names = append(names, track.observer.name)
 		}
 	}
@@ -148,7 +189,7 @@ func (c chooser) reference() Reference {
 	return ref
 }
 
-// FuzzAgainstModel tracks, looks up, waits and forgets at random, and compares every lookup to the model.
+// FuzzAgainstModel tracks, looks up, waits, holds and forgets at random, and compares every lookup to the model.
 func FuzzAgainstModel(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -158,27 +199,34 @@ func FuzzAgainstModel(f *testing.F) {
 			const lease = time.Minute
 			choose := chooser{rand.New(rand.NewPCG(seed, 0))}
 			tr := newTracker(clientgoscheme.Scheme, lease)
-			var m model
+			m := model{held: map[modelObserver]bool{}}
 
 			for step := range 400 {
-				switch choose.IntN(12) {
+				switch choose.IntN(14) {
 				case 0, 1, 2, 3:
 					ref, observer := choose.reference(), choose.observer()
 					mustTrack(t, tr, ref, choose.holding(observer))
-					m = append(m, modelTrack{ref: ref, observer: observer, expires: time.Now().Add(lease)})
+					m.add(modelTrack{ref: ref, observer: observer, expires: time.Now().Add(lease)})
 				case 4, 5:
-					if len(m) != 0 { // most registrations renew a track
-						again := m[choose.IntN(len(m))]
+					if len(m.tracks) != 0 { // most registrations renew a track
+						again := m.tracks[choose.IntN(len(m.tracks))]
 						mustTrack(t, tr, again.ref, choose.holding(again.observer))
 						again.expires = time.Now().Add(lease)
-						m = append(m, again)
+						m.add(again)
 					}
 				case 6:
 					time.Sleep(time.Duration(choose.IntN(20)) * time.Second)
 				case 7:
 					observer := choose.observer()
 					tr.Forget(choose.holding(observer))
-					m = slices.DeleteFunc(m, func(track modelTrack) bool { return track.observer == observer })
+					m.drop(func(track modelTrack) bool { return track.observer == observer })
+				case 8:
+					observer, since := choose.observer(), time.Time{}
+					if choose.IntN(2) == 0 {
+						since = time.Now().Add(-time.Duration(choose.IntN(100)) * time.Second)
+					}
+					tr.Hold(choose.holding(observer), since)
+					m.hold(observer, since, time.Now(), lease)
 				default:
 					kind := choose.kind()
 					obj := choose.object(kind)
@@ -194,6 +242,9 @@ func FuzzAgainstModel(f *testing.F) {
 			}
 
 			time.Sleep(lease + lease/ticksPerLease + 2) // the rest of the last tick
+			for observer := range m.held {
+				tr.Hold(choose.holding(observer), time.Now())
+			}
 			for i := 0; len(tr.tracks.entries) != 0; i++ {
 				if i > 400/sweepSize {
 					t.Fatalf("after all tracks expired, got: %+v", sizeOf(tr))
@@ -214,7 +265,8 @@ func TestModelFindsObservers(t *testing.T) {
 	now := time.Now()
 	var m model
 	for range 100 {
-		m = append(m, modelTrack{ref: choose.reference(), observer: choose.observer(), expires: now.Add(time.Minute)})
+		m.tracks = append(m.tracks,
+			modelTrack{ref: choose.reference(), observer: choose.observer(), expires: now.Add(time.Minute)})
 	}
 	found := map[string]int{}
 	for range 1000 {

@@ -4,6 +4,7 @@ package tracker
 
 import (
 	"reflect"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,4 +47,7 @@ type observer struct {
 	of *observers
 	// tracks has one track for each watched target, unordered.
 	tracks []*track
+	// held reports whether the tracks last until the observer is reconciled without renewing them. They are not in the
+	// timetable then.
+	held atomic.Bool
 }

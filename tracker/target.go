@@ -55,8 +55,13 @@ type track struct {
 	previous, next *track
 }
 
-// expired reports whether the track has expired.
+// expired reports whether the track has expired: its lease has ended and its observer is not held.
 func (tr *track) expired(now time.Duration) bool {
+	return tr.ended(now) && !tr.observer.held.Load()
+}
+
+// ended reports whether the lease has ended since the last renewal.
+func (tr *track) ended(now time.Duration) bool {
 	return int64(now) >= tr.expires.Load()
 }
 

@@ -96,7 +96,11 @@ func (l *trackList) take(other *trackList) {
 	last.next, l.ring.previous = &l.ring, last
 }
 
+// unlink removes the track from its list, if it is in one.
 func (tr *track) unlink() {
+	if tr.next == nil {
+		return
+	}
 	tr.previous.next, tr.next.previous = tr.next, tr.previous
 	tr.previous, tr.next = nil, nil
 }

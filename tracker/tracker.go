@@ -4,6 +4,7 @@ package tracker
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -42,8 +43,20 @@ type Forgetter interface {
 	Forget(observer client.Object)
 }
 
-// New returns an empty [Tracker], which also implements [Forgetter]. The scheme resolves the kind of typed objects. A
-// track expires if it is not renewed within the lease; with a lease of zero it expires immediately.
+// Holder is implemented by the trackers that [New] returns. It is for controllers, which reconcile each observer again
+// when a tracked object changes.
+type Holder interface {
+	// Hold makes the tracks of the observer independent of time, also those that it adds later: they no longer expire, and
+	// an observer that is idle for longer than the lease keeps them. Hold then drops each track that was last renewed
+	// before the given time, if the lease has ended since. Pass the time at which a reconcile started that has renewed
+	// every track which the observer still needs, or the zero time to drop none. Hold does nothing for an observer that
+	// has no tracks.
+	Hold(observer client.Object, renewedSince time.Time)
+}
+
+// New returns an empty [Tracker], which also implements [Forgetter] and [Holder]. The scheme resolves the kind of typed
+// objects. A track expires if it is not renewed within the lease, unless its observer is held; with a lease of zero it
+// expires immediately.
 func New(scheme *runtime.Scheme, lease time.Duration) Tracker {
 	return newTracker(scheme, lease)
 }
@@ -178,10 +191,12 @@ func (t *tracker) add(ref Reference, identity []byte, by observerKey, now time.D
 	on.mixed = on.mixed || len(on.tracks) != 0 && on.tracks[0].observer.of != of
 	on.tracks = ofTarget.add(on.tracks, tr)
 	o.tracks = ofObserver.add(o.tracks, tr)
-	t.timetable.add(tr)
+	if !o.held.Load() {
+		t.timetable.add(tr)
+	}
 }
 
-// remove removes a track that is no longer in the timetable, and the target and observer if it was their last one.
+// remove removes a track that is not in the timetable, and the target and observer if it was their last one.
 func (t *tracker) remove(tr *track) {
 	on, o, name := tr.target, tr.observer, tr.name
 	t.tracks.remove(tr.trackKey)
@@ -228,6 +243,46 @@ func (t *tracker) Forget(obj client.Object) {
 		tr.unlink()
 		t.remove(tr)
 	}
+}
+
+func (t *tracker) Hold(obj client.Object, renewedSince time.Time) {
+	if obj == nil {
+		return
+	}
+	by, now, since := observerKeyOf(obj, t.scheme), t.now(), renewedSince.Sub(t.started)
+	if t.holds(by, now, since) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.observer(by)
+	if o == nil {
+		return
+	}
+	expired := !o.held.Swap(true)             // tracks that have expired are not revived
+	for i := len(o.tracks) - 1; i >= 0; i-- { // removing a track moves the last one, which was visited, to its place
+		tr := o.tracks[i]
+		tr.unlink()
+		if expired && tr.ended(now) || t.outdated(tr, now, since) {
+			t.remove(tr)
+		}
+	}
+}
+
+// holds reports whether Hold has nothing to change. Every reconcile calls it.
+func (t *tracker) holds(by observerKey, now, since time.Duration) bool {
+	defer t.mu.RLock().RUnlock()
+	o := t.observer(by)
+	if o == nil {
+		return true
+	}
+	outdated := func(tr *track) bool { return t.outdated(tr, now, since) }
+	return o.held.Load() && !slices.ContainsFunc(o.tracks, outdated)
+}
+
+// outdated reports whether the lease of a track has ended and the track was last renewed before a time.
+func (t *tracker) outdated(tr *track, now, since time.Duration) bool {
+	return tr.ended(now) && tr.expires.Load() < int64(since+t.lease)
 }
 
 func (t *tracker) GetObservers(obj client.Object) ([]types.NamespacedName, error) {
@@ -278,7 +333,7 @@ func (t *tracker) sweep(now time.Duration) {
 		switch {
 		case tr == nil:
 			return
-		case tr.expired(now):
+		case tr.ended(now):
 			t.remove(tr)
 		default:
 			t.timetable.add(tr)
