@@ -145,7 +145,9 @@ func (c Config) IsEmpty() bool {
 // invalid.
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
 	guarded := guard.NewCluster(cluster.GetClient(), cluster.GetAPIReader(), cluster.GetCache(), journalFrom)
-	duckClient := duck.NewDuckAwareClientWrapper(guarded.Client())
+	duckClient := duck.NewDuckAwareClientWrapper(&formClient{
+		Client: guarded.Client(), cluster: guarded, cache: cluster.GetCache(), cached: readsFromCache(cluster.GetClient()),
+	})
 	duckReader := duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient())
 	return Config{
 		Client:    observe.NewClient(duckClient, cluster.GetCache(), c.hub),

@@ -2,7 +2,13 @@
 
 package reconcilers
 
-import "context"
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/guard"
+)
 
 // Names of the index by owner.
 var (
@@ -21,4 +27,19 @@ func (r *ResourceReconciler[T]) ReconcileManaged(ctx context.Context, req Reques
 // ReconcileManaged calls Reconcile like a controller.
 func (r *AggregateReconciler[T]) ReconcileManaged(ctx context.Context, req Request) (Result, error) {
 	return r.reconcile(ctx, req, true)
+}
+
+// WatchesWithForm returns how many watches of a kind watch the form of an object, and how many there are.
+func (r *ResourceReconciler[T]) WatchesWithForm(obj client.Object) (withForm, all int) {
+	gvk, err := r.Config.GroupVersionKindFor(obj)
+	if err != nil {
+		panic(err)
+	}
+	watches := r.watched.forms.Load().watches[watchedKind{r.Config.cache, gvk.GroupKind()}]
+	for _, watch := range watches {
+		if !watch.lacks(guard.NewForm(gvk, obj)) {
+			withForm++
+		}
+	}
+	return withForm, len(watches)
 }

@@ -159,9 +159,7 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	tracks := r.watched.readBuilder(mgr, bldr, record, yields)
-	r.Config.adviseOnSyncPeriod(ctx, tracks)
-	return bldr.Build(r)
+	return r.watched.build(ctx, mgr, bldr, record, yields, r)
 }
 
 func (r *ResourceReconciler[T]) root() root {

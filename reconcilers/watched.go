@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"sync"
@@ -13,9 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/graph"
@@ -33,6 +36,8 @@ type watched struct {
 	handlers []*trackedHandler
 
 	kinds atomic.Pointer[watchedKinds]
+	// forms is nil until the controller was built.
+	forms atomic.Pointer[readForms]
 	// watches are the watches that each reconciler registered.
 	watches map[any][]graph.Watch
 	// warned contains the kinds for which a warning was logged.
@@ -64,6 +69,23 @@ func (w *watched) begin(reconciler string) {
 	defer w.mu.Unlock()
 	w.handlers = nil
 	w.kinds.Store(nil)
+	w.forms.Store(nil)
+}
+
+// build reads the builder of the controller and builds it, see readBuilder.
+func (w *watched) build(
+	ctx context.Context, mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool, r reconcile.Reconciler,
+) (controller.Controller, error) {
+	watches, tracks := w.readBuilder(mgr, bldr, record, moreWatches)
+	forms := newReadForms(mgr, bldr, watches)
+	built, err := bldr.Build(r)
+	if err != nil {
+		return nil, err
+	}
+	forms.controller = built
+	w.forms.Store(forms)
+	scopeFrom(ctx).originalConfig.adviseOnSyncPeriod(ctx, tracks)
+	return built, nil
 }
 
 // addHandler records a handler. The handler is used in the builder, or in a watch that is added later.
@@ -82,8 +104,11 @@ func (w *watched) addHandler(tracked *trackedHandler) {
 }
 
 // readBuilder reads the builder of the controller before it is built. The record names the reconciler of each watch. If
-// moreWatches is true, the user may add watches to the controller later. It returns whether EnqueueTracked was called.
-func (w *watched) readBuilder(mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool) (tracks bool) {
+// moreWatches is true, the user may add watches to the controller later. It returns the watches, and whether
+// EnqueueTracked was called.
+func (w *watched) readBuilder(
+	mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool,
+) (watches []readWatch, tracks bool) {
 	watches, ok := watchesOf(mgr, bldr, record)
 	kinds := &watchedKinds{
 		tracked: map[watchedKind]delivered{}, any: map[schema.GroupKind]bool{}, incomplete: moreWatches || !ok,
@@ -117,7 +142,7 @@ func (w *watched) readBuilder(mgr Manager, bldr *Builder, record *setups.Record,
 	tracks = len(w.handlers) > 0
 	w.handlers, w.watches = nil, byReconciler
 	w.kinds.Store(kinds)
-	return tracks
+	return watches, tracks
 }
 
 // deliveries returns which events of a kind in a cache enqueue requests for the resources that track the objects.
@@ -150,11 +175,13 @@ func (w *watched) warnOnce(kind schema.GroupKind) bool {
 // readWatch is a watch of a builder.
 type readWatch struct {
 	// by is the reconciler that registered the watch.
-	by         any
-	cache      cache.Cache
-	object     client.Object
-	handler    any
-	predicates []predicate.Predicate
+	by     any
+	cache  cache.Cache
+	object client.Object
+	// metadataOnly reports whether only the metadata of the objects is watched.
+	metadataOnly bool
+	handler      any
+	predicates   []predicate.Predicate
 }
 
 // watchesOf returns the watches of a builder with handlers that the user chose. It returns false if it cannot read all
@@ -180,8 +207,8 @@ func watchesOf(mgr Manager, bldr *Builder, record *setups.Record) ([]readWatch, 
 			return nil, false
 		}
 		watches = append(watches, readWatch{
-			by: record.Watch(i), cache: mgr.GetCache(), object: *object, handler: *eventHandler,
-			predicates: slices.Concat(*filters, *predicates),
+			by: record.Watch(i), cache: mgr.GetCache(), object: *object, metadataOnly: isMetadataOnly(input),
+			handler: *eventHandler, predicates: slices.Concat(*filters, *predicates),
 		})
 	}
 	for i, src := range *sources {
