@@ -52,14 +52,17 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// Type is the kind of the managed objects. Defaults to the type parameter; required for unstructured objects.
 	Type Type
 
-	// FieldOwner is the name under which the API server records the fields that this controller owns. It must not change
-	// between versions: fields of an earlier owner would never be removed. Defaults to the name of the root reconciler.
+	// FieldOwner is the name under which the API server records the fields that this controller owns. If it changes, add
+	// the name before to FormerOwners. Two steps that apply fields of one object need different names: with the same name
+	// each would remove the fields of the other, so the second one fails. Defaults to [Config].FieldOwner of the root
+	// reconciler.
 	FieldOwner string
 
-	// FormerOwners are the field managers under which this controller wrote the objects with creations and updates
-	// before it used server-side apply: without another setting, the file name of its binary. Their fields are moved to
-	// FieldOwner with one additional request for each object. Otherwise the controller could never remove them.
-	// Optional.
+	// FormerOwners are the field managers under which this controller wrote the objects before: with server-side apply,
+	// an earlier FieldOwner; with creations and updates, the file name of its binary, unless it set another name. Their
+	// fields are moved to FieldOwner with one additional request for each object. Otherwise the controller could not
+	// change or remove them. The names in [Config.WithFormerFieldOwners] are added, and so are the names that this
+	// package used by default. Optional.
 	FormerOwners []string
 
 	// Conflicts is what happens if another client owns a field and has set another value. Defaults to
@@ -91,6 +94,8 @@ type ApplyingObjectManager[Type client.Object] struct {
 	lazyInit sync.Once
 	memory   appliedMemory[Type]
 	comparer comparer[client.Object]
+	// alternations are only used by a manager that applies an object twice in a request.
+	alternations alternations
 }
 
 func (r *ApplyingObjectManager[T]) init() {
@@ -141,18 +146,6 @@ func (r *ApplyingObjectManager[T]) Validate(ctx context.Context) error {
 			r.Name, maxFieldOwner, len(owner))
 	}
 	return problems.err()
-}
-
-// owner returns the field owner of a request.
-func (r *ApplyingObjectManager[T]) owner(ctx context.Context) string {
-	owner := r.FieldOwner
-	if owner == "" {
-		owner = scopeFrom(ctx).controller
-	}
-	if owner == "" {
-		owner = r.Name
-	}
-	return owner[:min(len(owner), maxFieldOwner)]
 }
 
 // HeldFinalizer returns Finalizer. See [FinalizerHolder].

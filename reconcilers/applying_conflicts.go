@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,9 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ConflictPolicy is what an [ApplyingObjectManager] does with a field that another client owns and has set to another
@@ -24,13 +28,22 @@ const (
 	// ForceOnConflict sets the field and takes it over: the other client no longer owns it.
 	ForceOnConflict ConflictPolicy = "Force"
 	// GiveWayOnConflict leaves the field to the other client, and applies the others. When the field has no other owner
-	// any more, it is applied again.
+	// any more, it is applied again. A client that is gone still owns its fields: use [AnnotationTakeBack].
 	GiveWayOnConflict ConflictPolicy = "GiveWay"
 )
 
 func (p ConflictPolicy) valid() bool {
 	return p == "" || p == FailOnConflict || p == ForceOnConflict || p == GiveWayOnConflict
 }
+
+// AnnotationTakeBack is an annotation of an object that an [ApplyingObjectManager] manages. Its value is a list of paths
+// separated by commas, for example "spec.replicas", or "*" for all fields. The manager applies these fields, and
+// everything below them, once as with [ForceOnConflict], and removes the annotation. If the desired object has the
+// annotation, it stays. Use it to end a conflict, or when
+// another client that owned a field is gone:
+//
+//	kubectl annotate deployment web trueup.dev/take-back=spec.replicas
+const AnnotationTakeBack = "trueup.dev/take-back"
 
 // FieldConflict is a field that two clients want to set to different values.
 type FieldConflict struct {
@@ -63,16 +76,59 @@ func (e *FieldConflictError) Error() string {
 
 // policyAt returns the policy for a path with a leading dot.
 func (r *ApplyingObjectManager[T]) policyAt(path string) ConflictPolicy {
-	path = strings.TrimPrefix(path, ".")
 	policy, longest := r.Conflicts, -1
 	for at, p := range r.ConflictsAt {
-		at = strings.TrimPrefix(at, ".")
-		rest, ok := strings.CutPrefix(path, at)
-		if ok && len(at) > longest && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if at = strings.TrimPrefix(at, "."); len(at) > longest && isAtOrBelow(path, at) {
 			policy, longest = p, len(at)
 		}
 	}
 	return cmp.Or(policy, FailOnConflict)
+}
+
+// isAtOrBelow reports whether a path is another path or below it. Both may have a leading dot.
+func isAtOrBelow(path, at string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(path, "."), strings.TrimPrefix(at, "."))
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// takeBack is the paths of an [AnnotationTakeBack].
+type takeBack []string
+
+// fieldsToTakeBack returns the paths of the annotation of an object, and whether the annotation is to be removed. An
+// annotation that is desired stays.
+func fieldsToTakeBack(document map[string]any, live client.Object) (paths takeBack, remove bool) {
+	value, desired, _ := unstructured.NestedString(document, "metadata", "annotations", AnnotationTakeBack)
+	if !desired {
+		if value, remove = live.GetAnnotations()[AnnotationTakeBack]; !remove {
+			return nil, false
+		}
+	}
+	for path := range strings.SplitSeq(value, ",") {
+		paths = append(paths, strings.TrimSpace(path))
+	}
+	return paths, remove
+}
+
+func (t takeBack) has(path string) bool {
+	return slices.ContainsFunc(t, func(at string) bool { return at == "*" || at != "" && isAtOrBelow(path, at) })
+}
+
+// withoutRequest removes the annotation that asked to take fields back from an object.
+func (a application[T]) withoutRequest(stored T, taken []string) (T, error) {
+	a.log.Info("took fields back from other clients", "resource", identify(stored), "fields", slices.Compact(slices.Sorted(
+		slices.Values(taken))), "requested", stored.GetAnnotations()[AnnotationTakeBack])
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{AnnotationTakeBack: nil}, "resourceVersion": stored.GetResourceVersion(),
+	}})
+	if err != nil {
+		return stored, err
+	}
+	cleared := stored.DeepCopyObject().(T)
+	err = a.config.Patch(a.ctx, cleared, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.owner))
+	if err != nil {
+		return stored, fmt.Errorf("removing the annotation %s: %w", AnnotationTakeBack, err)
+	}
+	return cleared, nil
 }
 
 // fieldConflicts returns the conflicts that the API server reports.

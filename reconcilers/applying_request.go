@@ -13,9 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/applied"
@@ -73,10 +70,13 @@ func (a application[T]) document() (map[string]any, error) {
 }
 
 func (a application[T]) create() (none T, err error) {
-	a.log.Info("creating resource", "resource", a.describe(a.desired))
 	failed := func(err error) (T, error) {
 		return none, a.failed(err, "unable to create resource", "CreationFailed", "create", a.desired)
 	}
+	if err := a.mustBeAlone(); err != nil {
+		return failed(err)
+	}
+	a.log.Info("creating resource", "resource", a.describe(a.desired))
 	document, err := a.document()
 	if err != nil {
 		return failed(err)
@@ -170,11 +170,14 @@ func (a application[T]) update(actual T) (none T, err error) {
 	if a.manager.TrackDesired {
 		a.track(actual)
 	}
-	if a.manager.memory.inSync(actual, a.desired) {
-		return a.inSync(actual), nil
-	}
 	failed := func(err error) (T, error) {
 		return none, a.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
+	}
+	if err := a.mustBeAlone(); err != nil {
+		return failed(err)
+	}
+	if a.manager.memory.inSync(actual, a.desired) {
+		return a.inSync(actual), nil
 	}
 	document, err := a.document()
 	if err != nil {
@@ -189,6 +192,9 @@ func (a application[T]) update(actual T) (none T, err error) {
 		return failed(err)
 	}
 	if plan.inSync {
+		if plan.requested {
+			return a.answered(live, document, plan, failed)
+		}
 		a.manager.memory.verified(actual, a.desired, plan.differences)
 		return a.inSync(actual), nil
 	}
@@ -202,6 +208,25 @@ func (a application[T]) update(actual T) (none T, err error) {
 	if version := live.GetResourceVersion(); version == "" || version != stored.GetResourceVersion() {
 		a.log.Info("updated resource", "resource", identify(stored))
 		a.succeeded("Updated", stored)
+	}
+	if slices.ContainsFunc(stored.GetManagedFields(), isBeforeFirstApply) {
+		if stored, err = a.move(stored); err != nil {
+			return failed(err)
+		}
+	}
+	if plan.requested {
+		return a.answered(stored, document, plan, failed)
+	}
+	return a.remember(document, stored)
+}
+
+// answered removes the annotation that asked to take fields back.
+func (a application[T]) answered(
+	stored T, document map[string]any, plan plannedApply, failed func(error) (T, error),
+) (T, error) {
+	stored, err := a.withoutRequest(stored, plan.taken)
+	if err != nil {
+		return failed(err)
 	}
 	return a.remember(document, stored)
 }
@@ -240,24 +265,7 @@ func (a application[T]) withManagedFields(actual T) (T, error) {
 			return live, err
 		}
 	}
-	former := sets.New(a.manager.FormerOwners...)
-	if !slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return former.Has(e.Manager) && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
-	}) {
-		return live, nil
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, former, a.owner)
-	if err != nil || patch == nil {
-		return live, err
-	}
-	moved := live.DeepCopyObject().(T)
-	err = a.config.Patch(a.ctx, moved, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.owner))
-	if err != nil {
-		return live, fmt.Errorf("moving the fields of %q to %q: %w", sets.List(former), a.owner, err)
-	}
-	a.log.Info("moved the fields of former owners",
-		"resource", identify(moved), "owner", a.owner, "former", sets.List(former))
-	return moved, nil
+	return a.move(live)
 }
 
 // plannedApply is what there is to send.
@@ -266,6 +274,9 @@ type plannedApply struct {
 	differences   []applied.Difference
 	inSync        bool
 	force, locked bool
+	// requested reports whether an annotation asks to take fields back. taken are those that another client had.
+	requested bool
+	taken     []string
 }
 
 // plan compares the document with the live object.
@@ -280,8 +291,18 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 		return ours && e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource
 	})
 	var refused []FieldConflict
-	forced, left := false, false
+	forced, left, onlySome := false, false, len(a.manager.ConflictsAt) > 0
+	back, requested := fieldsToTakeBack(document, live)
+	p.requested = requested
 	p.document = applied.Resolve(document, stored, others, func(path string, owner metav1.ManagedFieldsEntry) bool {
+		takesBack := back.has(path)
+		if takesBack {
+			p.taken = append(p.taken, path)
+		}
+		if takesBack || isBeforeFirstApply(owner) {
+			forced, onlySome = true, true
+			return true
+		}
 		switch a.manager.policyAt(path) {
 		case GiveWayOnConflict:
 			left = true
@@ -296,9 +317,13 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 	if len(refused) > 0 {
 		return p, a.conflict(sortedConflicts(refused))
 	}
+	if len(live.GetManagedFields()) == 0 && a.config.APIReader != nil {
+		// The API server attributes all fields to beforeFirstApply. No client owns any.
+		forced, onlySome = true, true
+	}
 	p.force = forced
 	// Only the conflicts that were seen are forced, unless all may be.
-	p.locked = forced && (left || len(a.manager.ConflictsAt) > 0)
+	p.locked = forced && (left || onlySome)
 
 	comparison := applied.Compare(p.document, stored, applied.FieldsOf(entry))
 	p.differences = comparison.Differences

@@ -236,14 +236,11 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 	if root == nil {
 		root = &c
 	}
-	observer := root.observer(s.originalResourceType, s.request)
-	if err := c.Tracker.TrackReference(ref, observer); err != nil {
+	if err := c.Tracker.TrackReference(ref, root.observer(s.originalResourceType, s.request)); err != nil {
 		logUntracked(ctx, err, tracked)
 		return delivered{}
 	}
-	if h, ok := c.Tracker.(tracker.Holder); ok && s.waits.holdsReferences() {
-		h.Hold(observer, time.Time{})
-	}
+	c.holdFor(s)
 	reportTracked(ctx, ref)
 	if _, discarded := c.Tracker.(discardTracker); discarded {
 		return delivered{}
@@ -281,6 +278,16 @@ func (c *Config) forget(resourceType client.Object, req Request) {
 func (c *Config) hold(resourceType client.Object, req Request, renewedSince time.Time) {
 	if h, ok := c.Tracker.(tracker.Holder); ok {
 		h.Hold(c.observer(resourceType, req), renewedSince)
+	}
+}
+
+// holdFor is called when the request of a scope has tracked an object: the request may take longer than the lease.
+func (c *Config) holdFor(s scope) {
+	if !s.waits.holdsReferences() {
+		return
+	}
+	if h, ok := c.Tracker.(tracker.Holder); ok {
+		h.Hold(s.originalConfig.observer(s.originalResourceType, s.request), time.Time{})
 	}
 }
 

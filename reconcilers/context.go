@@ -37,6 +37,8 @@ type scope struct {
 	watched *watched
 	// waits records what the request waits for. It is nil outside of requests of root reconcilers.
 	waits *waits
+	// applies records what the request applies. It is nil outside of requests of root reconcilers.
+	applies *applies
 	// stored has what depends on whether the status is stored. It is nil if nothing stores the status.
 	stored *onStored
 	// inventory has the children of the enclosing [Prune]. It is nil without one.

@@ -5,6 +5,8 @@ package reconcilers
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
@@ -42,4 +44,11 @@ func (r *ResourceReconciler[T]) WatchesWithForm(obj client.Object) (withForm, al
 		}
 	}
 	return withForm, len(watches)
+}
+
+// MoveFields exports moveFields for tests.
+func MoveFields(entries []metav1.ManagedFieldsEntry, updates, applies []string, owner string) (
+	moved []metav1.ManagedFieldsEntry, from []string, err error,
+) {
+	return moveFields(entries, formerOwners{updates: sets.New(updates...), applies: sets.New(applies...)}, owner)
 }

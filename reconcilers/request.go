@@ -60,6 +60,7 @@ type request struct {
 	journal   guard.Journal
 	waits     waits
 	reflected reflected
+	applies   applies
 	trace     step.Trace
 	stored    onStored
 	// requests is the state that the root reconciler keeps between requests.
@@ -118,6 +119,7 @@ func (r root) beginRequest(
 		ctx = step.WithObserver(ctx, &this.requeues)
 	}
 	this.scope.requestErr, this.scope.reflected, this.scope.waits = ctx.Err, &this.reflected, &this.waits
+	this.scope.applies = &this.applies
 	ctx = step.Root(ctx, &this.trace)
 	ctx = stash.WithContext(ctx)
 	ctx = rtime.StashNow(ctx, time.Now())

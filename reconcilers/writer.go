@@ -72,7 +72,9 @@ func (w writer) failed(err error, message, reason, verb string, obj client.Objec
 func (w writer) track(obj client.Object) {
 	if err := w.config.Tracker.TrackObject(obj, w.resource); err != nil {
 		logUntracked(w.ctx, err, obj)
+		return
 	}
+	w.config.holdFor(scopeFrom(w.ctx))
 }
 
 // preconditions returns the options to delete this object, and if unchanged is set, only in this version.

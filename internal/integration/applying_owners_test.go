@@ -209,6 +209,34 @@ func TestWhoOwnsTheField_AfterUpdates(t *testing.T) {
 		if diff := cmp.Diff(left, live.Data); diff != "" {
 			t.Errorf("data of %s (-want +got):\n%s", name, diff)
 		}
+
+		// The way back: updates replace what the manager merges, also fields of other owners.
+		back := &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		}
+		for _, data := range []map[string]string{{"kept": "2", "added": "1"}, {"kept": "3"}} {
+			desired.Data = data
+			for pass := range 2 {
+				before := a.counting.writes
+				_, err := back.Manage(a.ctx, newResource("parent", nil), live.DeepCopy(), desired.DeepCopy())
+				e.Must(err)
+				if got := a.counting.writes - before; got != 1-pass {
+					t.Errorf("%s, back: %d writes in reconcile %d", name, got, pass)
+				}
+				a.Must(a.Get(a.ctx, client.ObjectKeyFromObject(live), live))
+			}
+			if diff := cmp.Diff(data, live.Data); diff != "" {
+				t.Errorf("data of %s, back (-want +got):\n%s", name, diff)
+			}
+		}
+
+		// And forward again, with another new field.
+		desired.Data = map[string]string{"kept": "3", "last": "1"}
+		a.restart(&corev1.ConfigMap{})
+		if _, err := a.manage(desired); err != nil {
+			t.Fatal(err)
+		}
+		a.writes(0, desired, name+" forward again")
 	}
 }
 
