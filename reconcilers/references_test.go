@@ -38,12 +38,14 @@ func TestReferences_OfIdleResources(t *testing.T) {
 		want    int
 		advice  bool
 	}{
-		"renewed":                  {period: time.Second, want: 1},
-		"no sync period":           {want: 1, advice: true},
-		"a negative sync period":   {period: -time.Second, want: 1, advice: true},
-		"no longer needed":         {period: time.Second, change: func(w *world) { w.tracks = false }},
-		"the reconcile fails":      {period: time.Second, change: func(w *world) { *w = world{err: errTest} }, want: 1},
-		"the reconcile halts":      {period: time.Second, change: func(w *world) { w.tracks, w.err = false, reconcilers.ErrHaltSubReconcilers }, want: 1},
+		"renewed":                {period: time.Second, want: 1},
+		"no sync period":         {want: 1, advice: true},
+		"a negative sync period": {period: -time.Second, want: 1, advice: true},
+		"no longer needed":       {period: time.Second, change: func(w *world) { w.tracks = false }},
+		"the reconcile fails":    {period: time.Second, change: func(w *world) { *w = world{err: errTest} }, want: 1},
+		"the reconcile halts": {period: time.Second, want: 1, change: func(w *world) {
+			w.tracks, w.err = false, reconcilers.ErrHaltSubReconcilers
+		}},
 		"the step does not run":    {period: time.Second, change: func(w *world) { w.skipped = true }, want: 1},
 		"the resource was deleted": {period: time.Second, deleted: true},
 	} {

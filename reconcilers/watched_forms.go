@@ -67,7 +67,8 @@ func newReadForms(mgr Manager, bldr *Builder, watches []readWatch) *readForms {
 			object = &metav1.PartialObjectMetadata{}
 		}
 		added := &formWatch{forms: []guard.Form{guard.NewForm(gvk, object)}, light: isLight(object)}
-		if eventHandler, ok := watch.handler.(handler.EventHandler); ok && !slices.ContainsFunc(watch.predicates, func(p predicate.Predicate) bool { return p == nil }) {
+		unknown := slices.ContainsFunc(watch.predicates, func(p predicate.Predicate) bool { return p == nil })
+		if eventHandler, ok := watch.handler.(handler.EventHandler); ok && !unknown {
 			added.handler, added.predicates = eventHandler, watch.predicates
 		}
 		key := watchedKind{watch.cache, gvk.GroupKind()}
@@ -185,7 +186,9 @@ func (r *readForms) watch(ctx context.Context, c *formClient, gvk schema.GroupVe
 			continue
 		}
 		watch.forms = append(watch.forms, form)
-		log := logr.FromContextOrDiscard(ctx).WithValues("kind", gvk.GroupKind().String(), "read", reflect.TypeOf(read).String())
+		log := logr.FromContextOrDiscard(ctx).WithValues(
+			"kind", gvk.GroupKind().String(), "read", reflect.TypeOf(read).String(),
+		)
 		blank := blankOf(gvk, read, c.Scheme())
 		if watch.handler == nil || blank == nil {
 			log.Info("the kind is watched in another form than it is read, a change may trigger the resource before it can be " +

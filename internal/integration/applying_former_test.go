@@ -103,7 +103,8 @@ func TestDefaultFieldOwner_Upgrade(t *testing.T) {
 	change(e, parent, func(r *fixture.Resource) { r.Spec.Fields = map[string]string{"a": "2"} })
 	until(e, child, func(m *corev1.ConfigMap) error {
 		want := []string{"trueup/resource.fixture.trueup.dev Apply"}
-		if diff := cmp.Diff(map[string]string{"a": "2", "Defaulter": "ran"}, m.Data) + cmp.Diff(want, managersOf(m)); diff != "" {
+		data := map[string]string{"a": "2", "Defaulter": "ran"}
+		if diff := cmp.Diff(data, m.Data) + cmp.Diff(want, managersOf(m)); diff != "" {
 			return errors.New(diff)
 		}
 		return nil
