@@ -122,18 +122,23 @@ type versionOrigin struct {
 
 // origin returns the origin of an object that the parent controls.
 func (c *children[T, CT]) origin(ctx context.Context, obj CT) (origin, error) {
-	if known, ok := c.origins.get(obj); ok && known.version == obj.GetResourceVersion() {
-		return known.origin, nil
-	}
-	o, err := readOrigin(ctx, RetrieveConfigOrDie(ctx), obj, fieldOwners(ctx, c.manager))
-	if err == nil && len(obj.GetManagedFields()) == 0 && RetrieveConfigOrDie(ctx).cache != nil {
-		now := rtime.RetrieveNow(ctx)
-		c.origins.put(obj, versionOrigin{obj.GetResourceVersion(), o}, now, now.Add(rememberedFor))
+	known, found := c.origins.get(obj)
+	if !found || known.version != obj.GetResourceVersion() {
+		config := RetrieveConfigOrDie(ctx)
+		read, err := readOrigin(ctx, config, obj, fieldOwners(ctx, c.manager))
+		if err != nil {
+			return read, err
+		}
+		known = versionOrigin{obj.GetResourceVersion(), read}
+		if len(obj.GetManagedFields()) == 0 && config.cache != nil {
+			now := rtime.RetrieveNow(ctx)
+			c.origins.put(obj, known, now, now.Add(rememberedFor))
+		}
 	}
 	if _, ok := c.managed.get(obj); ok {
-		o.here, o.recorded = true, true
+		known.here, known.recorded = true, true
 	}
-	return o, err
+	return known.origin, nil
 }
 
 // remember notes that an object has been the child. It only matters for objects that an earlier version made under
