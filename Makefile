@@ -143,7 +143,9 @@ tidy: ## Tidy go.mod and go.sum of all modules.
 ##@ Check it as CI does
 
 .PHONY: ci
-ci: check-tidy check-generate lint test test-part check-vuln ## Everything CI checks.
+ci: ## Everything that CI checks, with the time of each part.
+	@for target in check-tidy check-generate lint test test-part check-vuln; do started=$$SECONDS; \
+		$(MAKE) --no-print-directory $$target || exit; echo "ci: make $$target took $$((SECONDS - started)) s"; done
 
 # VULNDB is the URL of a copy of the vulnerability database, for example file:///var/lib/vulndb.
 GOVULNCHECK = $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB))
