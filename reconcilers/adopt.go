@@ -58,8 +58,8 @@ func (c *children[T, CT]) adopt(ctx context.Context, parent T, desired CT) (CT, 
 	return candidate, nil
 }
 
-// release removes the owner reference to the parent from a child that is no longer desired, if the user wants that, or if
-// the child was adopted and the user does not say what to do. It returns false if the child must be deleted.
+// release removes the owner reference to the parent from a child that is no longer desired, if the user wants that, or
+// if the child was adopted and the user does not say what to do. It returns false if the child must be deleted.
 func (c *children[T, CT]) release(ctx context.Context, parent T, child CT) (bool, error) {
 	if releases, err := c.isReleased(ctx, parent, child); !releases || err != nil {
 		return err != nil, err

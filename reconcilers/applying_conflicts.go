@@ -36,11 +36,10 @@ func (p ConflictPolicy) valid() bool {
 	return p == "" || p == FailOnConflict || p == ForceOnConflict || p == GiveWayOnConflict
 }
 
-// AnnotationTakeBack is an annotation of an object that an [ApplyingObjectManager] manages. Its value is a list of paths
-// separated by commas, for example "spec.replicas", or "*" for all fields. The manager applies these fields, and
+// AnnotationTakeBack is an annotation of an object that an [ApplyingObjectManager] manages. Its value is a list of
+// paths separated by commas, for example "spec.replicas", or "*" for all fields. The manager applies these fields, and
 // everything below them, once as with [ForceOnConflict], and removes the annotation. If the desired object has the
-// annotation, it stays. Use it to end a conflict, or when
-// another client that owned a field is gone:
+// annotation, it stays. Use it to end a conflict, or when another client that owned a field is gone:
 //
 //	kubectl annotate deployment web trueup.dev/take-back=spec.replicas
 const AnnotationTakeBack = "trueup.dev/take-back"

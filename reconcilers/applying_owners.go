@@ -87,7 +87,7 @@ func isBeforeFirstApply(entry metav1.ManagedFieldsEntry) bool {
 
 // moveFields returns the managed fields in which the owner has the fields of its former owners, and the names of these.
 // If the owner has applied the object, the fields from before the first apply have no owner any more: the object is a
-// child, and nobody knows which client has set them.
+// child, and it is unknown which client has set them.
 func moveFields(entries []metav1.ManagedFieldsEntry, former formerOwners, owner string) (
 	moved []metav1.ManagedFieldsEntry, from []string, err error,
 ) {
@@ -181,7 +181,7 @@ func (a application[T]) mustBeAlone() error {
 	}
 	gvk, err := a.config.GroupVersionKindFor(a.desired)
 	if err != nil {
-		return nil //nolint:nilerr // the request returns a better error
+		return nil // the request returns a better error
 	}
 	name := appliedName{a.owner, a.config.cache, gvk.GroupKind(), client.ObjectKeyFromObject(a.desired)}
 	this := appliedBy{manager: a.manager, name: a.manager.Name, desired: a.desired}
@@ -201,12 +201,13 @@ func (a application[T]) mustBeAlone() error {
 	if other.manager == this.manager {
 		found := alternation{request, other.desired, this.desired}
 		last, known := a.manager.alternations.swap(name, found)
-		if !known || last.in == request || !equalObjects(last.first, found.first) || !equalObjects(last.second, found.second) {
+		if !known || last.in == request || !equalObjects(last.first, found.first) ||
+			!equalObjects(last.second, found.second) {
 			return nil
 		}
 	}
 	return fmt.Errorf("%s is applied by two steps with the field owner %q: each removes the fields of the other. "+
-		"Set another FieldOwner of ApplyingObjectManager %q, and use an ApplyingObjectManager for each step (the other is %q)",
+		"Set another FieldOwner of ApplyingObjectManager %q, and use a manager for each step (the other is %q)",
 		identify(a.desired), a.owner, this.name, other.name)
 }
 

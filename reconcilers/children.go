@@ -324,7 +324,7 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 }
 
 // hidden returns the object of the desired name if the parent controls it and lists do not show it: the cache leaves it
-// out, or the user's ListOptions do, because somebody has changed its labels.
+// out, or the user's ListOptions do, because another client has changed its labels.
 func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT, bool) {
 	config := RetrieveConfigOrDie(ctx)
 	existing := empty.Like(c.childType)

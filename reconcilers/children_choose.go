@@ -299,7 +299,8 @@ func (c *children[T, CT]) reportName(ctx context.Context, parent T, child, desir
 		return
 	}
 	text := fmt.Sprintf("The %s is %q and the desired name is %q: it keeps its name because %s identifies it, "+
-		"delete it to have it created with the new name", typeName(c.childType), child.GetName(), desired.GetName(), c.reconciler)
+		"delete it to have it created with the new name",
+		typeName(c.childType), child.GetName(), desired.GetName(), c.reconciler)
 	logr.FromContextOrDiscard(ctx).Info("the child has another name than desired", "child", child.GetName(),
 		"desired", desired.GetName())
 	RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(parent, corev1.EventTypeWarning, "ChildHasOtherName", "%s",

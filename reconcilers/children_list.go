@@ -41,8 +41,8 @@ func (c *children[T, CT]) private(child CT) CT {
 type found[CT client.Object] struct {
 	// known are the objects that the user does not rule out.
 	known []CT
-	// strays are the others that the parent controls. One of them is the child if it has the desired name: somebody has
-	// changed the labels by which the user identifies it.
+	// strays are the others that the parent controls. One of them is the child if it has the desired name: another
+	// client has changed the labels by which the user identifies it.
 	strays []CT
 }
 

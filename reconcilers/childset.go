@@ -28,8 +28,9 @@ var (
 
 // ChildSetReconciler manages a set of objects of one kind for the reconciled resource. It works like a
 // [ChildReconciler] for each child. Desired and existing children are matched by the id that IdentifyChild returns, and
-// then by name: a child whose id somebody has changed is repaired. They are managed in the order of their ids. If the API
-// server refuses a child, the others are managed, and the errors are joined. Any other error stops the reconciler.
+// then by name: a child whose id another client has changed is repaired. They are managed in the order of their ids. If
+// the API server refuses a child, the others are managed, and the errors are joined. Any other error stops the
+// reconciler.
 //
 // RBAC, with the group and the plural of the children's kind:
 //
@@ -173,8 +174,8 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, identify: r.IdentifyChild, childType: r.ChildType,
-			childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
+			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, identify: r.IdentifyChild,
+			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
 			reflectedReasons: r.ReflectedChildErrorReasons, finalizer: r.Finalizer,
 			adopts: r.Adopt, releases: r.Release,
@@ -256,7 +257,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 }
 
 // pair returns the known children by id. An object with the name of a desired child is that child if none has its id:
-// somebody has changed the label that IdentifyChild reads, or another version of the controller wrote other ids.
+// another client has changed the label that IdentifyChild reads, or another version of the controller wrote other ids.
 func (r *ChildSetReconciler[T, CT, CLT]) pair(
 	ctx context.Context, known []CT, desired map[string]CT,
 ) map[string][]CT {

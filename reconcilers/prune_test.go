@@ -126,7 +126,7 @@ func TestPrune(t *testing.T) {
 	inAll(subReconcilerTests{
 		"the first child is labelled and recorded": {
 			Resource: newResource(), Metadata: under(child()), Now: now,
-			ExpectPatches: records(inRecord), ExpectResource: newResource(recorded(inRecord), version("1000")),
+			ExpectPatches: records(inRecord), ExpectResource: newResource(recorded(inRecord), patchedOnce),
 			ExpectCreates: objects{newConfigMap("child", labelled, func(cm *corev1.ConfigMap) {
 				cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			})},
@@ -200,7 +200,7 @@ func TestPrune(t *testing.T) {
 				},
 				{
 					Resource: newResource(recorded(inRecord)), Now: now.Add(70 * time.Second),
-					ExpectPatches: records(`{}`), ExpectResource: newResource(recorded(`{}`), version("1000")),
+					ExpectPatches: records(`{}`), ExpectResource: newResource(recorded(`{}`), patchedOnce),
 				},
 			},
 		},
@@ -220,7 +220,7 @@ func TestPrune(t *testing.T) {
 		},
 		"an annotation that was changed is reported and written again": {
 			Resource: newResource(recorded(`kinds`)), Metadata: under(none), Now: now,
-			ExpectPatches: records(`{}`), ExpectResource: newResource(recorded(`{}`), version("1000")),
+			ExpectPatches: records(`{}`), ExpectResource: newResource(recorded(`{}`), patchedOnce),
 			ExpectEvents: events{brokenInventory},
 		},
 		"an annotation that was changed does not block a deletion": {
@@ -229,7 +229,7 @@ func TestPrune(t *testing.T) {
 				Finalizer: "test-finalizer", Reconciler: none,
 			}),
 			ExpectPatches:  patches{finalizers()},
-			ExpectResource: newResource(recorded(`kinds`), terminating, version("1000")),
+			ExpectResource: newResource(recorded(`kinds`), terminating, patchedOnce),
 			ExpectEvents:   events{brokenInventory, finalizerPatched},
 		},
 		"what is recorded may be unsorted, and empty": {
@@ -277,7 +277,7 @@ func TestPrune(t *testing.T) {
 				{Resource: gone, Now: now.Add(10 * time.Second), ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute}},
 				{
 					Resource: gone, Now: now.Add(70 * time.Second),
-					ExpectResource: newResource(recorded(gone.Annotations[inventoryKey]), terminating, version("1000")),
+					ExpectResource: newResource(recorded(gone.Annotations[inventoryKey]), terminating, patchedOnce),
 					ExpectPatches:  patches{finalizers()}, ExpectEvents: events{finalizerPatched},
 				},
 			},
@@ -294,9 +294,7 @@ func failingList(err error) func(*fake.ClientBuilder) *fake.ClientBuilder {
 	}
 }
 
-func version(v string) func(*fixture.Resource) {
-	return func(r *fixture.Resource) { r.ResourceVersion = v }
-}
+func patchedOnce(r *fixture.Resource) { r.ResourceVersion = "1000" }
 
 // The cache may be outdated.
 func TestPrune_ReadsAgainBeforeADeletion(t *testing.T) {

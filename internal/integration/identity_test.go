@@ -26,8 +26,8 @@ import (
 
 type configMapSet = reconcilers.ChildSetReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]
 
-// fieldNamed returns a reconciler of the ConfigMap that the field "name" names, or with the prefix in the field "prefix". The
-// field "value" is its data.
+// fieldNamed returns a reconciler of the ConfigMap that the field "name" names, or with the prefix in the field
+// "prefix". The field "value" is its data.
 func fieldNamed(edits ...func(*configMapChild)) *configMapChild {
 	r := &configMapChild{
 		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
@@ -178,19 +178,22 @@ func TestOrphanedChildrenStay(t *testing.T) {
 // What another client made for the parent is neither deleted nor changed. There is one warning that names it.
 func TestForeignObjectsOfTheParentStay(t *testing.T) {
 	t.Parallel()
+	withName := map[string]string{"name": "child"}
 	for name, tc := range map[string]struct {
 		reconciler reconcilers.SubReconciler[*fixture.Resource]
 		foreign    []string
 		fields     map[string]string
 		then       []string // exist in the end, besides foreign
 	}{
-		"one, and none desired":    {fieldNamed(), []string{"precious"}, map[string]string{}, nil},
-		"two, and none desired":    {fieldNamed(), []string{"precious", "token"}, map[string]string{}, nil},
-		"beside a child":           {fieldNamed(), []string{"precious"}, map[string]string{"name": "child"}, []string{"child"}},
-		"with the prefix":          {fieldNamed(), []string{"precious"}, map[string]string{"prefix": "pre"}, []string{"pre"}},
-		"a set without ids":        {languages(), []string{"precious"}, map[string]string{"children": "en"}, []string{"it-en"}},
+		"one, and none desired": {fieldNamed(), []string{"precious"}, map[string]string{}, nil},
+		"two, and none desired": {fieldNamed(), []string{"precious", "token"}, map[string]string{}, nil},
+		"beside a child":        {fieldNamed(), []string{"precious"}, withName, []string{"child"}},
+		"with the prefix":       {fieldNamed(), []string{"precious"}, map[string]string{"prefix": "pre"}, []string{"pre"}},
+		"a set without ids": {
+			languages(), []string{"precious"}, map[string]string{"children": "en"}, []string{"it-en"},
+		},
 		"an empty set":             {languages(), []string{"precious", "token"}, map[string]string{}, nil},
-		"of the desired namespace": {fieldNamed(inOwnNamespace), []string{"precious"}, map[string]string{"name": "child"}, []string{"child"}},
+		"of the desired namespace": {fieldNamed(inOwnNamespace), []string{"precious"}, withName, []string{"child"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
@@ -225,7 +228,7 @@ func inOwnNamespace(r *configMapChild) {
 	}
 }
 
-// Somebody edits the label that identifies a member of a set. The member is repaired in place, and the others follow.
+// A user edits the label that identifies a member of a set. The member is repaired in place, and the others follow.
 func TestMemberWhoseLabelIsEdited(t *testing.T) {
 	t.Parallel()
 	labeled := func(r *configMapSet) {

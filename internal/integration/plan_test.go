@@ -119,10 +119,12 @@ func TestPlan(t *testing.T) {
     status.conditions[Ready]: added, status Unknown, reason Initializing
 + ConfigMap NS/parent
     metadata.labels[integration.trueup.dev/inventory] = "UID"
+    metadata.annotations[integration.trueup.dev/inventory] = "ConfigMap/NS/parent/UID/owned"
     data[Defaulter] = "ran"
     data[a] = "1"
 + Secret NS/parent
     metadata.labels[integration.trueup.dev/inventory] = •••
+    metadata.annotations[integration.trueup.dev/inventory] = •••
 event of Resource NS/parent: Normal Created: Created ConfigMap "parent"
 event of Resource NS/parent: Normal Created: Created Secret "parent"
 Plan: 2 to create, 1 to update, nothing to delete.
