@@ -149,7 +149,7 @@ func TestApplyingObjectManager_DefaultFieldOwner(t *testing.T) {
 				wantErr(t, nil, err)
 				stored := newConfigMap("map")
 				wantErr(t, nil, w.Server.Get(context.Background(), client.ObjectKeyFromObject(stored), stored))
-				want := "trueup/resource.fixture.trueup.dev"
+				want := "trueup/resource.fixture.trueup.dev@ed3488e6"
 				if owner != "" {
 					want = owner
 				}

@@ -66,7 +66,7 @@ func (c *children[T, CT]) choose(
 	if desired.GetName() == "" {
 		return c.chooseGenerated(ctx, present, desired)
 	}
-	if !c.identifiesChildren() {
+	if !c.identifiesChildren(ctx) {
 		chosen, err := c.chooseOthers(ctx, others)
 		chosen.child = blank.child
 		if err == nil && len(others) > 1 && chosen.untold == len(others) {
@@ -116,7 +116,7 @@ func (c *children[T, CT]) chooseGenerated(ctx context.Context, present []CT, des
 	switch {
 	case len(candidates) == 1:
 		chosen.child = candidates[0]
-	case len(candidates) == 0 && c.identifiesChildren():
+	case len(candidates) == 0 && c.identifiesChildren(ctx):
 		return c.chooseIdentified(ctx, others)
 	default:
 		chosen.extra = append(chosen.extra, candidates...)
@@ -126,7 +126,7 @@ func (c *children[T, CT]) chooseGenerated(ctx context.Context, present []CT, des
 
 // chooseOthers decides about objects beside the child, or beside a child that must be created.
 func (c *children[T, CT]) chooseOthers(ctx context.Context, others []CT) (chosen choice[CT], err error) {
-	if c.identifiesChildren() {
+	if c.identifiesChildren(ctx) {
 		chosen.extra, err = c.splitByOrigin(ctx, others, &chosen)
 		return chosen, err
 	}
@@ -147,8 +147,8 @@ func (c *children[T, CT]) chooseOthers(ctx context.Context, others []CT) (chosen
 // chooseUnwanted decides which objects are deleted, because no child is desired.
 func (c *children[T, CT]) chooseUnwanted(ctx context.Context, present []CT, removing bool) (choice[CT], error) {
 	chosen := choice[CT]{child: empty.Like(c.childType)}
-	if !removing && !c.identifiesChildren() && len(present) > 1 && !c.isAlone(ctx) {
-		chosen.unidentified = present // some may be children of another reconciler
+	if !removing && !c.identifiesChildren(ctx) && !c.isAlone(ctx) {
+		chosen.unidentified = present // they may be children of another reconciler
 		return chosen, nil
 	}
 	unwanted, err := c.splitByOrigin(ctx, present, &chosen)
@@ -197,9 +197,10 @@ func (d *choice[CT]) leave(obj CT, o origin) {
 	}
 }
 
-// identifiesChildren reports whether the user identifies children among the objects of their kind.
-func (c *children[T, CT]) identifiesChildren() bool {
-	return c.byID || c.ourChild != nil || c.listOptions != nil
+// identifiesChildren reports whether the user identifies children among the objects of their kind. ListOptions may select
+// the children of another reconciler as well.
+func (c *children[T, CT]) identifiesChildren(ctx context.Context) bool {
+	return c.byID || c.ourChild != nil || c.listOptions != nil && c.isAlone(ctx)
 }
 
 // isAlone reports whether all objects of the kind that this controller made for the parent belong to one child. They do

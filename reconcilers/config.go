@@ -81,9 +81,11 @@ type Config struct {
 
 	// FieldOwner is the name under which the API server records the fields that this controller writes to children. It
 	// says which objects the controller has made: only these are ever deleted, see [ChildReconciler]. Two controllers for
-	// resources of one kind, in this or another program, need different names. It must not change between versions, or
-	// the new version must know the name before, see [Config.WithFormerFieldOwners]. At most 128 bytes. Defaults to
-	// `trueup/<kind>.<group>` of the reconciled resource, followed by its name below an [AggregateReconciler].
+	// resources of one kind need different names if they are in different managers of one program. It must not change
+	// between versions, or the new version must know the name before, see [Config.WithFormerFieldOwners]. At most 128
+	// bytes. Defaults to `trueup/<kind>.<group>@<hash>`: the kind of the reconciled resource, below an
+	// [AggregateReconciler] also its name, and a hash of the path of the Go module of the main package, without its
+	// major version.
 	FieldOwner string
 
 	// formerOwners are the field owners of earlier versions, or nil.

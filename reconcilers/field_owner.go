@@ -6,8 +6,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"trueup.dev/internal/nilcheck"
 )
@@ -17,6 +20,26 @@ const maxFieldOwner = 128
 
 // fieldOwnerPrefix begins the default field owners.
 const fieldOwnerPrefix = "trueup/"
+
+// programSuffix ends the default field owners of this program. Two programs that reconcile one kind must have different
+// field owners, and the versions of one program the same. So it is derived from the path of the Go module of the main
+// package, without its major version. It is "" if the path is unknown: some build systems do not record it.
+var programSuffix = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Path == "" {
+		return ""
+	}
+	return "@" + shortHash(majorVersion.ReplaceAllString(info.Main.Path, ""))
+})
+
+// majorVersion is the end of the path of a module that is not of the first major version.
+var majorVersion = regexp.MustCompile(`[./]v\d+$`)
+
+// shortHash returns eight hexadecimal digits.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
 
 // fieldOwner returns the name under which the API server records the fields that a root reconciler writes to children.
 // It says which objects the root has made. So it does not depend on names that an author may change: not on the name of
@@ -41,7 +64,12 @@ func fieldOwner(ctx context.Context) string {
 	if s.single {
 		owner += "/" + s.request.String()
 	}
-	return limitFieldOwner(owner)
+	return limitFieldOwner(owner + programSuffix())
+}
+
+// isDefaultFieldOwner reports whether a name is a default field owner of a root in this program.
+func isDefaultFieldOwner(name string) bool {
+	return strings.HasPrefix(name, fieldOwnerPrefix) && strings.HasSuffix(name, programSuffix())
 }
 
 // limitFieldOwner replaces the end of a name that is too long with a hash.
@@ -49,8 +77,7 @@ func limitFieldOwner(owner string) string {
 	if len(owner) <= maxFieldOwner {
 		return owner
 	}
-	sum := sha256.Sum256([]byte(owner))
-	end := "-" + hex.EncodeToString(sum[:4])
+	end := "-" + shortHash(owner)
 	return owner[:maxFieldOwner-len(end)] + end
 }
 

@@ -150,7 +150,7 @@ func (c *children[T, CT]) remember(ctx context.Context, child CT) {
 	own := RetrieveOriginalConfigOrDie(ctx).FieldOwner
 	entries := child.GetManagedFields()
 	if slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == own || own == "" && strings.HasPrefix(entry.Manager, fieldOwnerPrefix)
+		return entry.Manager == own || own == "" && isDefaultFieldOwner(entry.Manager)
 	}) {
 		return
 	}

@@ -37,7 +37,7 @@ func TestPrune_Copies(t *testing.T) {
 		deleted   = "deleted"
 		kept      = "kept with a warning"
 		untouched = "kept"
-		ours      = "trueup/resource.fixture.trueup.dev"
+		ours      = "trueup/resource.fixture.trueup.dev@ed3488e6"
 	)
 	for name, tc := range map[string]struct {
 		object []func(*corev1.ConfigMap)

@@ -36,7 +36,7 @@ import (
 type readForms struct {
 	controller controller.Controller
 
-	// types holds the Go types that have been read from a cache, for fast lookups.
+	// types holds the caches from which each Go type has been read, for fast lookups.
 	types sync.Map
 
 	mu      sync.Mutex
@@ -156,14 +156,8 @@ func (c *formClient) reads(ctx context.Context, obj runtime.Object) {
 	if forms == nil {
 		return
 	}
-	type readType struct {
-		cache cache.Cache
-		reflect.Type
-	}
-	if key := (readType{c.cache, reflect.TypeOf(obj)}); !isLight(obj) {
-		if _, known := forms.types.LoadOrStore(key, true); known {
-			return
-		}
+	if !isLight(obj) && forms.known(reflect.TypeOf(obj), c.cache) {
+		return
 	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -173,6 +167,17 @@ func (c *formClient) reads(ctx context.Context, obj runtime.Object) {
 	if c.cached(gvk, obj) {
 		forms.watch(ctx, c, gvk, obj)
 	}
+}
+
+// known reports whether a Go type has been read from a cache before. It allocates nothing then.
+func (r *readForms) known(goType reflect.Type, of cache.Cache) bool {
+	value, _ := r.types.Load(goType)
+	caches, _ := value.([]cache.Cache)
+	if slices.Contains(caches, of) {
+		return true
+	}
+	r.types.Store(goType, append(slices.Clip(caches), of))
+	return false
 }
 
 // watch adds the watches that the form of an object, or of a list, lacks.

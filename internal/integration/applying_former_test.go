@@ -102,7 +102,7 @@ func TestDefaultFieldOwner_Upgrade(t *testing.T) {
 	}))
 	change(e, parent, func(r *fixture.Resource) { r.Spec.Fields = map[string]string{"a": "2"} })
 	until(e, child, func(m *corev1.ConfigMap) error {
-		want := []string{"trueup/resource.fixture.trueup.dev Apply"}
+		want := []string{"trueup/resource.fixture.trueup.dev@ed3488e6 Apply"}
 		data := map[string]string{"a": "2", "Defaulter": "ran"}
 		if diff := cmp.Diff(data, m.Data) + cmp.Diff(want, managersOf(m)); diff != "" {
 			return errors.New(diff)

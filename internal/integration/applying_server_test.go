@@ -83,7 +83,7 @@ func TestAppliedObjects_OfAController(t *testing.T) {
 				}
 				return nil
 			})
-			if owner := child.ManagedFields[0].Manager; owner != "trueup/resource.fixture.trueup.dev" {
+			if owner := child.ManagedFields[0].Manager; owner != "trueup/resource.fixture.trueup.dev@ed3488e6" {
 				t.Errorf("field owner %q", owner)
 			}
 			change(e, child, func(m *corev1.ConfigMap) { m.Data["a"], m.Data["b"] = "by hand", "by hand" })

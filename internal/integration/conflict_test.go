@@ -58,7 +58,7 @@ func TestIsItLooping_AnotherControllerWritesTheSameField(t *testing.T) {
 	e.Add(resource)
 	text := e.eventAbout(resource, "FieldConflict")
 	e.wantTexts(text, "Warning data[replicas] of ConfigMap "+e.Namespace+"/child changed back and forth 5 times",
-		`: "trueup/resource.fixture.trueup.dev" (Update) writes a string of 1 bytes`,
+		`: "trueup/resource.fixture.trueup.dev@ed3488e6" (Update) writes a string of 1 bytes`,
 		"in step ResourceResourceReconciler.ConfigMapChildReconciler",
 		`, "autoscaler" (Update) writes a string of 2 bytes`)
 }

@@ -531,3 +531,66 @@ func TestSiblingsOfARefusedChild(t *testing.T) {
 	e.Add(parent)
 	e.untilNamed("it-b", "it-c")
 }
+
+// Reconcilers that select the same objects with ListOptions, and a loop, leave the objects of each other alone.
+func TestChildrenOfSiblingReconcilersStay(t *testing.T) {
+	t.Parallel()
+	of := func(field string) func(*configMapChild) {
+		return func(r *configMapChild) {
+			inOwnNamespace(r)
+			r.Name = field
+			r.DesiredChild = func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
+				if parent.Spec.Fields[field] == "" {
+					return nil, nil
+				}
+				child := newConfigMap(parent.Spec.Fields[field], map[string]string{"value": parent.Spec.Fields["value"]})
+				child.Namespace = parent.Namespace
+				return child, nil
+			}
+		}
+	}
+	cursors := reconcilers.CursorStasher[string]()
+	for name, reconciler := range map[string]reconcilers.SubReconciler[*fixture.Resource]{
+		"sequence": reconcilers.Sequence[*fixture.Resource]{fieldNamed(of("a")), fieldNamed(of("b"))},
+		"loop": &reconcilers.ForEach[*fixture.Resource, string]{
+			Items: func(_ context.Context, parent *fixture.Resource) ([]string, error) {
+				items := []string{}
+				for _, field := range []string{"a", "b"} {
+					if name := parent.Spec.Fields[field]; name != "" {
+						items = append(items, name)
+					}
+				}
+				return items, nil
+			},
+			Reconciler: fieldNamed(func(r *configMapChild) {
+				r.DesiredChild = func(ctx context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
+					child := newConfigMap(cursors.RetrieveOrDie(ctx).Item, map[string]string{"value": parent.Spec.Fields["value"]})
+					child.Namespace = parent.Namespace
+					return child, nil
+				}
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			e.start(root(reconciler))
+			parent := newResource("it", map[string]string{"a": "first", "b": "second", "value": "1"})
+			e.Add(parent)
+			e.untilNamed("first", "second")
+			before := e.configMaps()
+			e.setField(parent, "value", "2")
+			e.Eventually(func() error {
+				got := e.configMaps()
+				return errorOf(cmp.Diff([]string{"2", "2"}, []string{got["first"].Data["value"], got["second"].Data["value"]}))
+			})
+			e.setField(parent, "b", "")
+			e.setField(parent, "value", "3")
+			e.Eventually(func() error { return errorOf(cmp.Diff("3", e.configMaps()["first"].Data["value"])) })
+			for name, was := range before {
+				if got := e.configMaps()[name]; got.UID != was.UID {
+					t.Errorf("%s is %s, and was %s", name, got.UID, was.UID)
+				}
+			}
+		})
+	}
+}
