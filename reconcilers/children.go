@@ -310,17 +310,12 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 		var none CT
 		return none, err
 	}
-	if c.listOptions == nil && !RetrieveConfigOrDie(ctx).guard.Selects(c.childType) || exists(actual) {
-		return c.manageOne(ctx, parent, actual, desired)
-	}
-	requested := desired.DeepCopyObject().(CT)
-	child, err := c.manageOne(ctx, parent, actual, desired)
-	if apierrs.IsAlreadyExists(err) {
-		if hidden, found := c.hidden(ctx, parent, requested); found {
-			return c.manageOne(ctx, parent, hidden, requested)
+	if !exists(actual) {
+		if hidden, found := c.hidden(ctx, parent, desired); found {
+			actual = hidden
 		}
 	}
-	return child, err
+	return c.manageOne(ctx, parent, actual, desired)
 }
 
 // hidden returns the object of the desired name if the parent controls it and lists do not show it: the cache leaves it
@@ -328,14 +323,15 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT, bool) {
 	config := RetrieveConfigOrDie(ctx)
 	existing := empty.Like(c.childType)
-	if c.skipOwnerReference || config.APIReader == nil {
+	leftOut := config.guard.Selects(c.childType)
+	if c.skipOwnerReference || config.APIReader == nil || desired.GetName() == "" || !leftOut && c.listOptions == nil {
 		return existing, false
 	}
 	if err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(desired), existing); err != nil ||
 		!metav1.IsControlledBy(existing, parent) || existing.GetDeletionTimestamp() != nil {
 		return existing, false
 	}
-	if config.guard.Selects(c.childType) {
+	if leftOut {
 		return existing, true
 	}
 	selects := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent)).LabelSelector
