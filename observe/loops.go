@@ -77,7 +77,11 @@ func (l *loops) leave(ctx context.Context, req reconcile.Request, r *running, fi
 		this.Changes = append(this.Changes, w.Hashed())
 	}
 	var found []LoopFound
-	for _, c := range l.detector.Compare(req, this) {
+	conflicts, remade := l.detector.Compare(req, this)
+	for _, o := range remade {
+		found = append(found, LoopFound{Reconciles: o.Times, Within: o.Within, Repeats: []string{o.Describe()}})
+	}
+	for _, c := range conflicts {
 		found = append(found, LoopFound{
 			Reconciles: c.Times, Within: c.Within, Repeats: []string{writes[c.Write].Describe(c)},
 		})
@@ -147,6 +151,11 @@ func (s *seen) note(call *Call) {
 	}
 	change := guard.Change{
 		Verb: verbOf(call), Kind: call.Kind.GroupKind(), Key: call.Object, Object: object, Subresource: call.Subresource,
+	}
+	for _, known := range []any{call.before, call.answer} {
+		if obj, ok := known.(client.Object); ok && obj.GetUID() != "" {
+			change.UID = obj.GetUID()
+		}
 	}
 	if call.before != nil && call.after != nil && call.requested != nil {
 		change.Before, change.Requested = call.before.DeepCopyObject().(client.Object), call.requested

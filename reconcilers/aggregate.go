@@ -178,7 +178,15 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	return r.watched.build(ctx, mgr, bldr, record, yields, r)
+	withdraw, err := root.claimChildren(ctx, mgr, &r.requests, r.Request, false)
+	if err != nil {
+		return nil, err
+	}
+	built, err := r.watched.build(ctx, mgr, bldr, record, yields, r)
+	if err != nil {
+		withdraw()
+	}
+	return built, err
 }
 
 func (r *AggregateReconciler[T]) root() root {

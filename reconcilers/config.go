@@ -69,6 +69,9 @@ type Config struct {
 	//   - a field that this controller and another writer change back and forth: the controller has restored the same
 	//     value five times, at any speed, or the API server has stored another value than sent five times, because of a
 	//     mutating webhook. The Warning event FieldConflict names the field and both field managers, without values.
+	//   - an object that is created and deleted in turns: the controller has created an object of the same name, or has
+	//     deleted one, five times within a minute. The Warning event HotLoop names the step that creates it and the step
+	//     that deletes it, if they are steps of this controller.
 	//
 	// It then logs the hot loop, counts it in the metric trueup_hot_loops_total, and delays further requests for that
 	// resource. The delay starts at 1 second and grows to 1 minute. A change by another client of another object ends

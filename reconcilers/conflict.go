@@ -13,16 +13,37 @@ import (
 	"trueup.dev/observe"
 )
 
-// compareWrites detects fields that this controller and another writer change back and forth, and reports them.
+// compareWrites detects fields that this controller and another writer change back and forth, and objects that are
+// created and deleted in turns. It reports them.
 func (r *request) compareWrites(ctx context.Context, root root) {
 	this := r.reconciled(root, Result{})
 	writes := hotloop.ObjectWrites(&r.journal)
 	for _, w := range writes {
 		this.Changes = append(this.Changes, w.Hashed())
 	}
-	for _, conflict := range r.requests.loops.Compare(r.scope.request, this) {
+	conflicts, remade := r.requests.loops.Compare(r.scope.request, this)
+	for _, conflict := range conflicts {
 		r.reportConflict(ctx, root, conflict, &writes[conflict.Write])
 	}
+	for _, object := range remade {
+		r.reportRemade(ctx, root, object)
+	}
+}
+
+// reportRemade logs and counts an object that is created and deleted in turns, and records an event.
+func (r *request) reportRemade(ctx context.Context, root root, object hotloop.Remade) {
+	cause, text := causeSelf, object.Describe()
+	if object.CreatedBy == "" || object.DeletedBy == "" {
+		cause = causeWriter
+	}
+	hotLoops.WithLabelValues(root.name, cause).Inc()
+	observe.ReportLoop(ctx, observe.LoopFound{
+		Reconciles: object.Times, Within: object.Within, Repeats: []string{text},
+	})
+	logr.FromContextOrDiscard(ctx).Info("hot loop: an object is created and deleted in turns, reconciles are delayed",
+		"object", object.Object(), "times", object.Times, "within", object.Within.Round(time.Second).String(),
+		"repeats", text)
+	r.announceLoop(root, reasonHotLoop, text+"; further reconciles are delayed")
 }
 
 // reportConflict logs and counts a conflict, and records an event.

@@ -5,6 +5,7 @@ package reconcilers
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,8 @@ import (
 // declarations collects the claims of the reconcilers below one root during setup, to detect conflicting claims. One
 // goroutine sets up a tree.
 type declarations struct {
+	// shared are the kinds of children that another root of the manager manages for resources of the same kind.
+	shared sync.Map
 	children                []childClaim
 	finalizers, inventories []nameClaim
 }
@@ -50,13 +53,20 @@ type childClaim struct {
 	identified bool
 }
 
-// sharesKind reports whether another reconciler claims the kind of children that the reconciler by claims.
+// sharesKind reports whether another reconciler claims the kind of children that the reconciler by claims, below the same
+// root or another one.
 func (d *declarations) sharesKind(by any) bool {
 	if d == nil {
 		return false
 	}
 	mine := slices.IndexFunc(d.children, func(c childClaim) bool { return c.by == by })
-	return mine >= 0 && slices.ContainsFunc(d.children, func(c childClaim) bool {
+	if mine < 0 {
+		return false
+	}
+	if _, shared := d.shared.Load(d.children[mine].kind); shared {
+		return true
+	}
+	return slices.ContainsFunc(d.children, func(c childClaim) bool {
 		return c.by != by && c.kind == d.children[mine].kind && c.config == d.children[mine].config
 	})
 }

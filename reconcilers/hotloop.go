@@ -26,8 +26,9 @@ var (
 	hotLoops = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trueup_hot_loops_total",
 		Help: "Number of detected hot loops, by cause. self: the controller reconciled a resource repeatedly because of " +
-			"its own previous reconcile. writer: the controller and another field manager change a field back and forth. " +
-			"refused: the API server repeatedly stores another value than the controller sends.",
+			"its own previous reconcile. writer: the controller and another field manager change a field back and forth, " +
+			"or create and delete an object in turns. refused: the API server repeatedly stores another value than the " +
+			"controller sends.",
 	}, []string{"controller", "cause"})
 
 	hotLoopWaits = prometheus.NewCounterVec(prometheus.CounterOpts{

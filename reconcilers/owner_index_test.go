@@ -87,7 +87,7 @@ func TestOwnerIndex_IsSharedByControllersOfOneManager(t *testing.T) {
 	for name, c := range map[string]reconcilers.Config{
 		"a config": config, "the same config": config, "a config of its own": configFor(w, mgr),
 	} {
-		r := &resourceReconciler{Config: c, Reconciler: newChildReconciler(w)}
+		r := &resourceReconciler{Config: c, Reconciler: newChildReconciler(w, identifiedByName)}
 		if err := r.SetupWithManager(context.Background(), mgr); err != nil {
 			t.Errorf("second controller for the same kind of children with %s: %v", name, err)
 		}

@@ -159,7 +159,15 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	if err := validateRest(pass); err != nil {
 		return nil, err
 	}
-	return r.watched.build(ctx, mgr, bldr, record, yields, r)
+	withdraw, err := root.claimChildren(ctx, mgr, &r.requests, Request{}, r.SkipRequest != nil || r.SkipResource != nil)
+	if err != nil {
+		return nil, err
+	}
+	built, err := r.watched.build(ctx, mgr, bldr, record, yields, r)
+	if err != nil {
+		withdraw()
+	}
+	return built, err
 }
 
 func (r *ResourceReconciler[T]) root() root {

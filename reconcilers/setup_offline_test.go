@@ -117,7 +117,7 @@ func TestSetup_NeedsNoAPIServer(t *testing.T) {
 	wantErr(t, nil, r.SetupWithManager(t.Context(), mgr))
 	aggregate := &reconcilers.AggregateReconciler[*fixture.Resource]{
 		Config: config, Request: testRequest, MergeBeforeUpdate: func(_, _ *fixture.Resource) {},
-		Reconciler: newChildReconciler(w),
+		Reconciler: newChildReconciler(w, identifiedByName),
 	}
 	wantErr(t, nil, aggregate.SetupWithManager(t.Context(), mgr))
 	equal(t, "requests of setup", nil, requests.made())

@@ -39,6 +39,8 @@ type Change struct {
 	// Object is the identity of the object. Subresource is "status", for example, or empty.
 	Object      Object
 	Subresource string
+	// UID is the UID of the object, or empty if it is unknown.
+	UID types.UID
 	// Before is the object in the cache, Requested the object that was sent, After the object that the server returned.
 	// All are nil if one is unknown. Requested is nil for server-side apply.
 	Before, Requested, After client.Object
@@ -189,6 +191,9 @@ func (c *Cluster) inspectWrite(ctx context.Context, verb, subresource string, ob
 		}
 		change.Key = client.ObjectKeyFromObject(obj) // the name may be generated
 		change.Object = Object{c, change.Kind, change.Key}
+		if change.UID = obj.GetUID(); change.UID == "" && change.Before != nil {
+			change.UID = change.Before.GetUID()
+		}
 		journal.inspected(change)
 	}
 }

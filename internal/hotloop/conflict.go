@@ -65,6 +65,7 @@ type history struct {
 	generation int64
 	versions   []version
 	fields     []field
+	remade     []remade
 
 	// suspected is the time of the last write that repeated an earlier one more than once.
 	suspected time.Time
@@ -113,13 +114,14 @@ func fieldID(object uint64, path string) uint64 {
 
 // Compare is called after each reconcile, also after one that failed. It returns the new conflicts, each one once until
 // it ends. It compares the fields that the reconcile has changed to the fields that earlier reconciles have changed. A
-// conflict exists if the controller writes the same value repeatedly, and finds another value each time.
+// conflict exists if the controller writes the same value repeatedly, and finds another value each time. It also returns
+// the objects that the controller creates or deletes repeatedly, each one once until that ends.
 //
 // It forgets a resource that no longer exists.
-func (d *Detector) Compare(req reconcile.Request, this Reconcile) []Conflict {
+func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, []Remade) {
 	if !this.Exists {
 		d.drop(req)
-		return nil
+		return nil, nil
 	}
 	wrote := false
 	for range this.Journal.Written {
@@ -127,7 +129,7 @@ func (d *Detector) Compare(req reconcile.Request, this Reconcile) []Conflict {
 		break
 	}
 	if !wrote {
-		return nil
+		return nil, nil
 	}
 	now := time.Now()
 	d.mu.Lock()
@@ -135,7 +137,7 @@ func (d *Detector) Compare(req reconcile.Request, this Reconcile) []Conflict {
 	h := d.histories[req]
 	if h == nil || now.Sub(h.last) > conflictGap {
 		if h = d.newHistory(req, now); h == nil {
-			return nil
+			return nil, nil
 		}
 		h.generation = this.Generation
 	}
@@ -150,11 +152,12 @@ func (d *Detector) Compare(req reconcile.Request, this Reconcile) []Conflict {
 		}
 		repeated = repeated || again
 	}
+	again, remade := h.remake(this, now)
 	h.record(this, now)
-	if repeated {
+	if repeated || again {
 		h.slowDown(this, now)
 	}
-	return found
+	return found, remade
 }
 
 // Renewed returns the number of the last writes of a field that each replaced the value of the write before by a new

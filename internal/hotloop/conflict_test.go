@@ -84,7 +84,8 @@ func (c *controller) write(before, after uint64, foreign int, change ...func(*Re
 	for _, change := range change {
 		change(&this)
 	}
-	c.found = append(c.found, c.detector.Compare(request(0), this)...)
+	found, _ := c.detector.Compare(request(0), this)
+	c.found = append(c.found, found...)
 	time.Sleep(time.Minute)
 }
 

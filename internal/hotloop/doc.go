@@ -29,6 +29,9 @@
 // itself, another client has overwritten it. If the server stores another value than the controller sends, a webhook
 // has changed it. Five repetitions are a conflict. Other values are progress.
 //
+// An object that is created and deleted in turns is a conflict too: the controller has created, or has deleted, an
+// object of the same name five times within a minute, and the resource has had no new generation.
+//
 // After half of the limit, requests are inspected: the package records what they read and how their writes change
 // objects. Before that, the cost of a reconcile that writes nothing is two map lookups if the controller has recently
 // written an object, and nothing otherwise. From the second reconcile that writes, writes are inspected.

@@ -57,7 +57,7 @@ func ObjectWrites(journal *guard.Journal) (writes []ObjectWrite) {
 	}
 	places := map[guard.Object]int{}
 	for _, change := range changes {
-		if change.Before == nil || change.After == nil {
+		if change.Before == nil || change.After == nil || change.Verb == "deletes" {
 			continue
 		}
 		place, ok := places[change.Object]
