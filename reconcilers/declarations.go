@@ -17,7 +17,7 @@ import (
 // goroutine sets up a tree.
 type declarations struct {
 	// shared are the kinds of children that another root of the manager manages for resources of the same kind.
-	shared sync.Map
+	shared                  sync.Map
 	children                []childClaim
 	finalizers, inventories []nameClaim
 }
