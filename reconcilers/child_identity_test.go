@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"trueup.dev/internal/fixture"
@@ -87,6 +88,29 @@ func TestChildReconciler_KeepsTheChildOfTheDesiredName(t *testing.T) {
 			Resource: parent, GivenObjects: objects{newConfigMap("child-of-old", drift)}, Metadata: changes(identifiedByName),
 			ExpectUpdates: objects{newConfigMap("child-of-old")}, ExpectEvents: events{eventFor("Updated", "child-of-old")},
 			ExpectResource: newResource(reflecting(`"child-of-old"`)),
+		},
+	}.Run(t, scheme, childFactory)
+}
+
+// Users' tests pin this: what ListOptions select in another namespace is the child, although its namespace is not the
+// desired one.
+func TestChildReconciler_ListOptionsOfAnotherNamespace(t *testing.T) {
+	elsewhere := func(r *childReconciler) {
+		r.ListOptions = func(context.Context, *fixture.Resource) []client.ListOption {
+			return []client.ListOption{client.InNamespace("elsewhere")}
+		}
+	}
+	moved := newConfigMap("child", func(cm *corev1.ConfigMap) { cm.Namespace = "elsewhere" })
+	subReconcilerTests{
+		"in sync": {
+			Resource: newResource(), GivenObjects: objects{moved}, Metadata: changes(elsewhere),
+			ExpectResource: newResource(reflecting(`"child"`)),
+		},
+		"not desired": {
+			Resource: newResource(), GivenObjects: objects{moved}, ExpectResource: newResource(reflecting("nothing")),
+			Metadata:      changes(elsewhere, func(r *childReconciler) { r.DesiredChild = desire(nil, nil) }),
+			ExpectDeletes: []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "elsewhere", Name: "child"}},
+			ExpectEvents:  events{deletedChild},
 		},
 	}.Run(t, scheme, childFactory)
 }
