@@ -101,9 +101,13 @@ const inspections = {
   "pages fit the screen of a phone": {
     inspect: async (page, fail) => {
       await page.setViewportSize(phone);
-      const [content, screen] = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
+      const [content, screen, wide] = await page.evaluate(() => [
+        document.scrollingElement.scrollWidth, innerWidth,
+        [...document.querySelectorAll("main *, header *")].filter((e) => e.getBoundingClientRect().right > innerWidth)
+          .map((e) => `${e.tagName.toLowerCase()}.${e.className} ${e.textContent.trim().slice(0, 60)}`).slice(-3).join("; "),
+      ]);
       if (screen !== phone.width) fail(`the screen is ${screen} pixels wide: the check does not work`);
-      if (content > screen) fail(`${content} pixels wide on a screen of ${screen}`);
+      if (content > screen) fail(`${content} pixels wide on a screen of ${screen}: ${wide}`);
       await page.setViewportSize(desktop);
     },
   },
