@@ -193,6 +193,10 @@ func (a *actors) collect(deferred bool) bool {
 		}
 		delete(a.deferredGarbage, name)
 		defer r.watches.forward()
+		if garbage.Type == memapi.Release {
+			delete(r.world.own, garbage.UID) // users have asked to keep it
+			a.pendingGarbage = true          // the owner may be finished
+		}
 		r.trace.actor("gc", name, r.world.server.Collect(garbage))
 		return true
 	}

@@ -97,6 +97,8 @@ type writeOptions struct {
 	conditional bool
 	// dryRun is set for an update or a patch that is not stored.
 	dryRun bool
+	// manager is the field manager, or empty for that of the client.
+	manager string
 }
 
 func (c *processClient) writeWith(
@@ -120,7 +122,8 @@ func (c *processClient) writeWith(
 }
 
 func (c *processClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return c.write(ctx, "create", "", obj, func(obj client.Object) error {
+	options := writeOptions{manager: (&client.CreateOptions{}).ApplyOptions(opts).FieldManager}
+	return c.writeWith(ctx, "create", "", obj, options, func(obj client.Object) error {
 		return c.Client.Create(detached(ctx), obj, opts...)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -31,6 +32,9 @@ type informer struct {
 	// coming are the events that are not in the cache yet.
 	coming []memapi.Event
 	held   *hold
+	// selector limits the cache, if it is not nil. selected are the objects that its watch has shown.
+	selector labels.Selector
+	selected map[types.NamespacedName]bool
 	// reads counts lists, whose order changes each time with [FaultListOrder].
 	reads atomic.Int64
 
@@ -104,6 +108,43 @@ func (i *informer) get(key types.NamespacedName) client.Object {
 		return i.objects[at]
 	}
 	return nil
+}
+
+// list returns the objects that the API server has, as far as the selector matches.
+func (i *informer) list() []client.Object {
+	objects := i.process.run.world.server.List(i.kind)
+	if i.selector == nil {
+		return objects
+	}
+	i.selected = map[types.NamespacedName]bool{}
+	return slices.DeleteFunc(slices.Clone(objects), func(obj client.Object) bool {
+		matches := i.selector.Matches(labels.Set(obj.GetLabels()))
+		if matches {
+			i.selected[client.ObjectKeyFromObject(obj)] = true
+		}
+		return !matches
+	})
+}
+
+// shows returns the event that a watch with the selector has, or false if it has none: an object whose labels no longer
+// match is deleted.
+func (i *informer) shows(e memapi.Event) (memapi.Event, bool) {
+	if i.selector == nil {
+		return e, true
+	}
+	had := i.selected[e.Key]
+	switch matches := e.Type != watch.Deleted && i.selector.Matches(labels.Set(e.Object.GetLabels())); {
+	case matches && had:
+		e.Type = watch.Modified
+	case matches:
+		e.Type, i.selected[e.Key] = watch.Added, true
+	case had:
+		e.Type = watch.Deleted
+		delete(i.selected, e.Key)
+	default:
+		return e, false
+	}
+	return e, true
 }
 
 // next applies the next event to the cache.

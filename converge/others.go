@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -85,7 +86,7 @@ func (o *otherClient) hasAnnotated(c *call) bool {
 func (o *otherClient) createSame(c *call) error {
 	r := o.run
 	obj := withKind(c.obj, c.gvk)
-	err := r.world.other.Create(r.ctx, obj)
+	err := r.world.other.Create(r.ctx, obj, client.FieldOwner(cmp.Or(c.manager, c.process.program.client)))
 	r.trace.foreign("create", c, err)
 	if err == nil {
 		r.world.own[obj.GetUID()] = true
@@ -147,6 +148,14 @@ func (o *otherClient) deleteOwner(owner client.Object) {
 	}
 }
 
+// creatorOf returns the first field manager of an object, or unknown if they are not recorded.
+func creatorOf(obj client.Object, unknown string) string {
+	if managers := obj.GetManagedFields(); len(managers) > 0 {
+		return managers[0].Manager
+	}
+	return unknown
+}
+
 // remove deletes the object of a call, and creates it again if recreate is set.
 func (o *otherClient) remove(c *call, recreate bool) error {
 	r := o.run
@@ -161,9 +170,10 @@ func (o *otherClient) remove(c *call, recreate bool) error {
 		return err
 	}
 	r.watches.forward()
+	manager := client.FieldOwner(creatorOf(obj, byOther))
 	obj.SetResourceVersion("")
 	obj.SetUID("")
-	if err = r.world.other.Create(r.ctx, obj); err == nil {
+	if err = r.world.other.Create(r.ctx, obj, manager); err == nil {
 		r.world.own[obj.GetUID()] = true
 	}
 	r.trace.foreign("create", c, err)

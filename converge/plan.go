@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,8 +35,10 @@ type plan struct {
 	programs []*program
 	actors   []actorOf
 	faults   faultSet
-	except   []exceptionOf
-	seed     uint64
+	// selectors limit the caches of kinds.
+	selectors map[schema.GroupVersionKind]labels.Selector
+	except    []exceptionOf
+	seed      uint64
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
 	// random are the names that contain random letters.
@@ -158,6 +161,17 @@ func (c *scenarioCheck) kinds() {
 		c.program.filters = append(c.program.filters, of)
 	}
 	c.uncached("", c.Uncached)
+	for i, s := range c.CacheSelectors {
+		kind := c.kindOf(fmt.Sprintf("CacheSelectors[%d].Object", i), s.Object)
+		if s.Label == nil {
+			c.problem("CacheSelectors[%d].Label is required", i)
+			continue
+		}
+		if c.selectors == nil {
+			c.selectors = map[schema.GroupVersionKind]labels.Selector{}
+		}
+		c.selectors[kind] = s.Label
+	}
 }
 
 // uncached reads the kinds that the client of the program reads from the API server.

@@ -5,6 +5,7 @@ package converge
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -66,6 +67,12 @@ type Scenario struct {
 	// Uncached are kinds that env.Client reads from the API server, as a manager's client does with the kinds in
 	// client.CacheOptions.DisableFor.
 	Uncached []client.Object
+	// CacheSelectors limit the caches, as cache.Options.ByObject does. Reads from the API server are not limited.
+	CacheSelectors []CacheSelector
+	// ManagedFields makes the API record the managed fields of all objects, as a server does: they tell who has written
+	// an object. By default it records them only for objects that were applied, because all writes take several times as
+	// long with them.
+	ManagedFields bool
 
 	// Given are the objects that users have created before the controller starts for the first time, with their status.
 	Given []client.Object
@@ -115,6 +122,14 @@ type Scenario struct {
 
 	// recorded are the faults of a recording, or nil.
 	recorded *recordedFaults
+}
+
+// CacheSelector limits the cache of a kind to the objects whose labels match.
+type CacheSelector struct {
+	// Object has the kind. Only its type matters. Required.
+	Object client.Object
+	// Label selects objects. Required.
+	Label labels.Selector
 }
 
 // Watch is a kind whose changes lead to requests.

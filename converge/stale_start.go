@@ -24,11 +24,17 @@ func (s staleStart) begin(r *run, i *informer) {
 	}
 	at := len(events) - s.back
 	i.objects = nil
-	for _, e := range events[:at] {
-		i.store(e.Type, e.Key, e.Object)
+	clear(i.selected)
+	for n, e := range events {
+		e, ok := i.shows(e)
+		switch {
+		case ok && n < at:
+			i.store(e.Type, e.Key, e.Object)
+		case ok:
+			i.coming = append(i.coming, e)
+		}
 	}
 	i.position = events[at].Version - 1
-	i.coming = append(i.coming, events[at:]...)
 	i.held = &hold{fault: FaultLagReconcile, reconcile: r.trace.reconciles}
 }
 

@@ -149,7 +149,10 @@ func (p *process) informer(kind schema.GroupVersionKind) *informer {
 	if i := p.existing(kind); i != nil {
 		return i
 	}
-	i := &informer{process: p, kind: kind, objects: p.run.world.server.List(kind), position: p.run.world.server.Version()}
+	i := &informer{
+		process: p, kind: kind, position: p.run.world.server.Version(), selector: p.run.plan.selectors[kind],
+	}
+	i.objects = i.list()
 	for _, s := range p.stale {
 		if s.kind == kind {
 			s.begin(p.run, i)

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Step is an action of the users, or a wait. Users see what the API server has, and their requests do not fail.
@@ -138,6 +140,75 @@ func Change[T client.Object](obj T, change func(T)) Step {
 func Delete(obj client.Object) Step {
 	return Step{name: "delete " + describe(obj), do: func(ctx context.Context, c client.Client) error {
 		return client.IgnoreNotFound(c.Delete(ctx, obj.DeepCopyObject().(client.Object)))
+	}}
+}
+
+// Orphan deletes an object, which must exist, and leaves its dependents, as `kubectl delete --cascade=orphan` does: the
+// object has the finalizer orphan until the garbage collector has removed the owner references of its dependents.
+func Orphan(obj client.Object) Step {
+	return Step{name: "orphan the dependents of " + describe(obj), do: func(ctx context.Context, c client.Client) error {
+		return c.Delete(ctx, obj.DeepCopyObject().(client.Object),
+			client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	}}
+}
+
+// CreateOwned creates an object as another client does that is no controller of the scenario, with a field manager of
+// its own. The owner, which must exist, controls the object, unless it is nil. Set [Scenario.ManagedFields] for
+// reconcilers that distinguish objects by their managers.
+func CreateOwned(owner, obj client.Object, manager string) Step {
+	name := fmt.Sprintf("%s creates %s", manager, describe(obj))
+	return Step{name: name, do: func(ctx context.Context, c client.Client) error {
+		created := obj.DeepCopyObject().(client.Object)
+		if owner != nil {
+			current := owner.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {
+				return err
+			}
+			if err := controllerutil.SetControllerReference(current, created, c.Scheme()); err != nil {
+				return err
+			}
+		}
+		return c.Create(ctx, created, client.FieldOwner(manager))
+	}}
+}
+
+// ChangeOwned changes all objects of a kind that an object controls, for example their labels. Their names need not be
+// known. There must be at least one.
+func ChangeOwned[T client.Object](owner client.Object, kind T, what string, change func(T)) Step {
+	name := fmt.Sprintf("%s of each %T of %s", what, kind, describe(owner))
+	return Step{name: name, do: func(ctx context.Context, c client.Client) error {
+		current := owner.DeepCopyObject().(client.Object)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {
+			return err
+		}
+		gvk, err := c.GroupVersionKindFor(kind)
+		if err != nil {
+			return err
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := c.List(ctx, list, client.InNamespace(owner.GetNamespace())); err != nil {
+			return err
+		}
+		changed := 0
+		for i := range list.Items {
+			if !metav1.IsControlledBy(&list.Items[i], current) {
+				continue
+			}
+			obj := kind.DeepCopyObject().(T)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), obj); err != nil {
+				return err
+			}
+			change(obj)
+			if err := c.Update(ctx, obj); err != nil {
+				return err
+			}
+			changed++
+		}
+		if changed == 0 {
+			return fmt.Errorf("%s controls no %s", describe(owner), gvk.Kind)
+		}
+		return nil
 	}}
 }
 

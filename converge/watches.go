@@ -35,7 +35,11 @@ func (w *watches) forward() {
 		w.observe(e)
 		for _, p := range r.processes {
 			for _, i := range p.informers {
-				if shown, ok := world.server.In(i.kind, e); ok {
+				shown, ok := world.server.In(i.kind, e)
+				if !ok {
+					continue
+				}
+				if shown, ok = i.shows(shown); ok {
 					w.arrive(i, shown)
 				}
 			}
@@ -96,7 +100,7 @@ func (w *watches) release(i *informer) {
 	r.trace.watch(i, i.kind.Kind+" catches up", "")
 	if relist {
 		r.scheduler.changed()
-		i.process.deliver(i, i.relist(r.world.server.List(i.kind), r.world.server.Version()))
+		i.process.deliver(i, i.relist(i.list(), r.world.server.Version()))
 	}
 }
 

@@ -57,7 +57,7 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memap
 	first := p.of(1)
 	server := memapi.New(memapi.Options{
 		Registry: first.registry, Applier: first.applier, Admission: admission, Seed: seed, Conversion: conversion,
-		Versions: p.shown,
+		Versions: p.shown, TrackFields: p.ManagedFields,
 	})
 	return world{
 		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(byUser),

@@ -15,6 +15,12 @@ import (
 // sequence anyway.
 func prove(t *testing.T, s converge.Scenario) {
 	t.Helper()
+	proveWith(t, s, 20_000)
+}
+
+// proveWith is prove with another number of requests with -short, for tests with many scenarios.
+func proveWith(t *testing.T, s converge.Scenario, requests int) {
+	t.Helper()
 	if raceDetector {
 		t.Skip("without the race detector only")
 	}
@@ -24,7 +30,7 @@ func prove(t *testing.T, s converge.Scenario) {
 		return
 	}
 	o := converge.DefaultOptions()
-	o.SingleRequests, o.Recoveries, o.Pairs = 20_000, 0, 0
+	o.SingleRequests, o.Recoveries, o.Pairs = requests, 0, 0
 	report, err := converge.Check(t, s, o)
 	switch {
 	case err != nil:
