@@ -25,4 +25,5 @@
 //	C13  a watch, predicate or mapping that is missing or wrong
 //	C14  an error without a retry
 //	C15  an order that is not guaranteed, a change of a shared object, or an unexpected shape
+//	C16  objects that a controller wrongly takes for its own, or not
 package corpus

@@ -12,7 +12,7 @@ import (
 type Entry struct {
 	// Name is unique.
 	Name string
-	// Class is the class of the bug, "C1" to "C15". It is empty for entries without a bug.
+	// Class is the class of the bug, "C1" to "C16". It is empty for entries without a bug.
 	Class string
 	// About describes in one or two sentences the bug, or the correct reconciler.
 	About string
@@ -27,6 +27,6 @@ type Entry struct {
 // All returns all entries, ordered by class.
 func All() []Entry {
 	return slices.Concat(
-		c01, c02, c03, c04, c05, c06, c07, c08, c09, c10, c11, c12, c13, c14, c15, correct,
+		c01, c02, c03, c04, c05, c06, c07, c08, c09, c10, c11, c12, c13, c14, c15, c16, correct,
 	)
 }
