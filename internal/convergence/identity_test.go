@@ -159,6 +159,11 @@ func TestIdentity(t *testing.T) {
 		"child, pruned": {func() sub {
 			return &reconcilers.Prune[*fixture.Resource]{Inventory: inventory, Reconciler: single(fixedName, nil)()}
 		}, []string{"child"}},
+		"child, pruned, with a finalizer": {func() sub {
+			return protected(&reconcilers.Prune[*fixture.Resource]{
+				Inventory: inventory, Reconciler: single(fixedName, nil)(),
+			})
+		}, []string{"child"}},
 		"set, fixed names": {
 			set(func(child *corev1.ConfigMap, id string) { child.Name = "child-" + id }), []string{"child-x", "child-y"},
 		},
