@@ -117,8 +117,8 @@ func paused(reconciler sub) sub {
 	return &reconcilers.Paused[*fixture.Resource]{Reconciler: reconciler}
 }
 
-// TestIdentity proves that the children of a resource are managed, and nothing else is, whatever users and other clients
-// do to them.
+// TestIdentity proves that the children of a resource are managed, and nothing else is, whatever users and other
+// clients do to them.
 func TestIdentity(t *testing.T) {
 	single := func(name func(*corev1.ConfigMap), change func(*child)) func() sub {
 		return func() sub {

@@ -53,8 +53,8 @@ var c16 = []Entry{{
 	Correct: with(renamed, func(e converge.Env) reconcile.Reconciler { return &sweepingTags{tags{e.Client}, true} }),
 }, {
 	Name: "c16-not-in-the-cache", Class: "C16", Faults: 0,
-	About: "The cache has only objects with a label that the config map lacks. Each reconcile creates another one, because " +
-		"the API server generates the name.",
+	About: "The cache has only objects with a label that the config map lacks. Each reconcile creates another one, " +
+		"because the API server generates the name.",
 	Source: "controller-runtime, cache.ByObject, which limits what a cache has: " +
 		"https://pkg.go.dev/sigs.k8s.io/controller-runtime/pkg/cache#ByObject",
 	Buggy: with(selective, func(e converge.Env) reconcile.Reconciler {
