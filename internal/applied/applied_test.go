@@ -185,6 +185,11 @@ func TestCompare(t *testing.T) {
 			"{spec: {ports: [{port: 53, protocol: UDP}, {port: 53, name: dns, protocol: TCP}]}}", portFields,
 			[]string{".spec.ports[] not owned", ".spec.ports[port=53,protocol=TCP] no longer desired"},
 		},
+		"an own item that does not exist": {
+			"{spec: {ports: [{port: 53, name: dns}, {port: 53, protocol: UDP}]}}",
+			"{spec: {ports: [{port: 53, name: dns, protocol: TCP}]}}", portFields,
+			[]string{".spec.ports[port=53,protocol=UDP] other value"},
+		},
 		"field of an item": {
 			"{spec: {ports: [{port: 53, name: changed}, {port: 53, protocol: UDP, name: added}]}}",
 			"{spec: {ports: [{port: 53, name: dns, protocol: TCP}, {port: 53, protocol: UDP}]}}", portFields,
@@ -212,6 +217,9 @@ func TestCompare(t *testing.T) {
 			}
 			if diff := cmp.Diff(content(t, tc.desired), desired) + cmp.Diff(content(t, tc.stored), stored); diff != "" {
 				t.Errorf("arguments (-before +after):\n%s", diff)
+			}
+			if len(tc.want) > 0 && c.OnlyValues() && cmp.Equal(stored, c.Merged) {
+				t.Error("the desired values are not merged")
 			}
 			if len(tc.want) == 0 {
 				if diff := cmp.Diff(stored, c.Merged); diff != "" {

@@ -167,6 +167,7 @@ func (c *comparison) list(path string, desired, stored []any, owned Fields) []an
 		place := it.in(stored)
 		if place < 0 {
 			c.add(path+it.String(), OtherValue, value, nil)
+			merged = append(merged, value)
 			continue
 		}
 		if place < last {
