@@ -291,7 +291,9 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 		return ours && e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource
 	})
 	var refused []FieldConflict
-	forced, left, onlySome := false, false, len(a.manager.ConflictsAt) > 0
+	left, onlySome := false, len(a.manager.ConflictsAt) > 0
+	// The cache may not have the latest owners, so a conflict may not be visible here.
+	forced := !onlySome && a.manager.Conflicts == ForceOnConflict
 	back, requested := fieldsToTakeBack(document, live)
 	p.requested = requested
 	p.document = applied.Resolve(document, stored, others, func(path string, owner metav1.ManagedFieldsEntry) bool {

@@ -102,6 +102,26 @@ func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
 	}
 }
 
+// TestWhoOwnsTheField_StaleOwners applies an object whose latest owners are not in the cache yet: forcing needs no retry.
+func TestWhoOwnsTheField_StaleOwners(t *testing.T) {
+	e := newEnv(t)
+	desired := scaledDeployment(e, 1)
+	a := newApplier(e, &appsv1.Deployment{}, func(m *applying) { m.Conflicts = reconcilers.ForceOnConflict })
+	a.writes(1, desired, "creation")
+	cached := desired.DeepCopy()
+	e.Must(e.Get(e.Context(), client.ObjectKeyFromObject(desired), cached))
+	a.scale(desired, 3)
+
+	desired.Spec.Replicas = new(int32(2))
+	parent := newResource("parent", nil)
+	parent.Namespace = e.Namespace
+	stored, err := a.manager.Manage(a.ctx, parent, cached, desired)
+	e.Must(err)
+	if got := *stored.(*appsv1.Deployment).Spec.Replicas; got != 2 {
+		t.Errorf("%d replicas, want 2", got)
+	}
+}
+
 // TestWhoOwnsTheField_KubectlEdit changes fields as kubectl edit does: one that the controller owns, and another one.
 func TestWhoOwnsTheField_KubectlEdit(t *testing.T) {
 	t.Parallel()
