@@ -48,6 +48,9 @@ func (w *clientWrapper) recordCall(action Action) {
 		return
 	}
 	verbs := []string{strings.ReplaceAll(action.GetVerb(), "-", "")} // delete-collection
+	if verbs[0] == "apply" {
+		verbs[0] = "patch" // the verb of the request
+	}
 	isRead := verbs[0] == "get" || verbs[0] == "list" || verbs[0] == "watch"
 	if isRead && action.GetSubresource() == "" {
 		verbs = rbac.CacheVerbs()

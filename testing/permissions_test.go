@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -27,8 +28,12 @@ func TestWhichPermissionsDoCasesNeed(t *testing.T) {
 	refuse := InduceFailure("create", "ConfigMap")
 	suite := ReconcilerTestSuite{{
 		Name: "all calls", Request: reconcilers.Request{}, WithReactors: []ReactionFunc{refuse},
-		GivenObjects:            []client.Object{&corev1.Secret{ObjectMeta: objectMeta("one")}},
-		ExpectCreates:           []client.Object{&corev1.ConfigMap{ObjectMeta: objectMeta("one")}},
+		GivenObjects:  []client.Object{&corev1.Secret{ObjectMeta: objectMeta("one")}},
+		ExpectCreates: []client.Object{&corev1.ConfigMap{ObjectMeta: objectMeta("one")}},
+		ExpectApplies: []ApplyRef{{
+			Kind: "Secret", Namespace: "my-namespace", Name: "one",
+			ApplyConfiguration: corev1apply.Secret("one", "my-namespace"),
+		}},
 		ExpectDeleteCollections: []DeleteCollectionRef{{Kind: "Pod", Namespace: "my-namespace"}},
 		AdditionalConfigs:       map[string]ExpectConfig{"other": {}},
 	}}
@@ -44,6 +49,7 @@ func TestWhichPermissionsDoCasesNeed(t *testing.T) {
 			return reconcile.Result{}, errors.Join(
 				c.Get(ctx, client.ObjectKey{Namespace: "my-namespace", Name: "one"}, &corev1.Secret{}),
 				c.List(ctx, &corev1.ServiceList{}),
+				c.Apply(ctx, corev1apply.Secret("one", "my-namespace"), client.FieldOwner("me")),
 				c.APIReader.List(ctx, &corev1.NodeList{}),
 				c.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("my-namespace")),
 				c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}),
@@ -55,7 +61,8 @@ func TestWhichPermissionsDoCasesNeed(t *testing.T) {
 // +kubebuilder:rbac:groups="",resources=configmaps;pods/eviction,verbs=create
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods,verbs=deletecollection
-// +kubebuilder:rbac:groups="",resources=secrets;services,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;patch;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
 `
 	if diff := cmp.Diff(want, "\n"+recorder.Used().Markers()); diff != "" {
 		t.Errorf("markers (-want +got):\n%s", diff)

@@ -5,11 +5,16 @@ package testing
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	document "trueup.dev/internal/applied"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // PatchRef is a patch of an object, or of its status.
@@ -124,4 +129,54 @@ func NewApplyRef(action ApplyAction) ApplyRef {
 		Name:               action.GetName(),
 		ApplyConfiguration: action.GetApplyConfiguration(),
 	}
+}
+
+// NewApplyRefFromObject returns the apply of the fields that an object sets, as a [reconcilers.ApplyingObjectManager]
+// sends it: without the status and the metadata that the API server sets. It panics if the kind of the object is neither
+// set on it nor in the scheme.
+func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
+	u, err := appliedFields(obj, scheme)
+	if err != nil {
+		panic(fmt.Errorf("apply of %T: %w", obj, err))
+	}
+	return ApplyRef{
+		Group:              u.GroupVersionKind().Group,
+		Kind:               u.GetKind(),
+		Namespace:          u.GetNamespace(),
+		Name:               u.GetName(),
+		ApplyConfiguration: client.ApplyConfigurationFromUnstructured(u),
+	}
+}
+
+// AppliedBy returns a copy of an object in which a field owner owns the fields that the object sets, as after a
+// server-side apply. Cases of a [reconcilers.ApplyingObjectManager] need such given objects: an object without managed
+// fields is not in sync, because the manager does not own its fields. By default, the owner is `trueup/<kind>.<group>`
+// of the reconciled resource, for example `trueup/website.example.com`. It panics if the kind of the object is neither
+// set on it nor in the scheme.
+func AppliedBy[T client.Object](owner string, obj T, scheme *runtime.Scheme) T {
+	u, err := appliedFields(obj, scheme)
+	if err != nil {
+		panic(fmt.Errorf("apply of %T: %w", obj, err))
+	}
+	fields, err := fakeapi.FieldsAppliedBy(owner, u)
+	if err != nil {
+		panic(fmt.Errorf("apply of %T: %w", obj, err))
+	}
+	copied := obj.DeepCopyObject().(T)
+	copied.SetManagedFields(fields)
+	return copied
+}
+
+func appliedFields(obj client.Object, scheme *runtime.Scheme) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return nil, err
+	}
+	content, err := document.Document(obj)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
 }

@@ -79,6 +79,9 @@ func (a *API) createGiven(ctx context.Context, entry *givenObject) error {
 			return err
 		}
 	}
+	if err := a.giveFieldOwners(ctx, entry, live); err != nil {
+		return err
+	}
 	if err := a.giveStatus(ctx, entry, live); err != nil {
 		return err
 	}
@@ -147,6 +150,30 @@ func contains(all, some map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// giveFieldOwners replaces the managed fields of an object by the given ones: its creation has made this package the
+// owner.
+func (a *API) giveFieldOwners(ctx context.Context, entry *givenObject, live *unstructured.Unstructured) error {
+	given := entry.object.GetManagedFields()
+	if len(given) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
+		{"op": "replace", "path": "/metadata/managedFields", "value": given},
+	})
+	if err != nil {
+		return err
+	}
+	written := newUnstructured(live.GroupVersionKind(), live.GetNamespace(), live.GetName())
+	err = a.real.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(manager))
+	if err != nil {
+		return fmt.Errorf("the API refuses the managed fields of %s: %w", entry.id, err)
+	}
+	live.SetResourceVersion(written.GetResourceVersion())
+	live.SetManagedFields(written.GetManagedFields())
+	return nil
 }
 
 // giveStatus writes the given status of an object that was created without it.

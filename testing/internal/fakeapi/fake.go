@@ -5,9 +5,11 @@ package fakeapi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +44,9 @@ func New(o Options) (client.WithWatch, clientgotesting.ObjectTracker, error) {
 	if o.Mapper != nil {
 		builder.WithRESTMapper(o.Mapper)
 	}
+	if slices.ContainsFunc(o.Given, isApplied) {
+		builder.WithReturnManagedFields()
+	}
 	if o.Build != nil {
 		if builder = o.Build(builder); builder == nil {
 			return nil, nil, errors.New("WithClientBuilder returns nil")
@@ -67,6 +72,14 @@ func New(o Options) (client.WithWatch, clientgotesting.ObjectTracker, error) {
 		c = s.realism.intercept(c, s)
 	}
 	return c, s, nil
+}
+
+// isApplied reports whether a field owner has applied fields of an object. Reconcilers that apply must see them. Without
+// such an object, the fake client hides managed fields.
+func isApplied(obj client.Object) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 // build calls Build, and returns an error if it panics.

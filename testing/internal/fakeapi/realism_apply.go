@@ -53,6 +53,25 @@ func (r *realism) own(before, after *unstructured.Unstructured, obj metav1.Objec
 	return nil
 }
 
+// FieldsAppliedBy returns the managed fields of an object after a field owner has applied it.
+func FieldsAppliedBy(owner string, applied *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+	fields, err := fieldManager(applied.GroupVersionKind(), "")
+	if err != nil {
+		return nil, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(applied.GroupVersionKind())
+	owned, err := fields.Apply(live, applied.DeepCopy(), owner, true)
+	if err != nil {
+		return nil, err
+	}
+	entries := owned.(metav1.Object).GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	return entries, nil
+}
+
 func fieldManager(gvk schema.GroupVersionKind, subResource string) (*managedfields.FieldManager, error) {
 	if clientgoscheme.Scheme.Recognizes(gvk) {
 		return managedfields.NewDefaultFieldManager(
