@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +43,11 @@ const (
 // creation, or the status, is lost, the next reconcile finds the external resource by the token, and creates no second
 // one. When the Kubernetes resource is deleted, the finalizer is removed after the external resource no longer exists.
 //
+// If you choose the ID, as for a user or a DNS record, nothing is recorded: leave out ID, SetID and Find, and the token
+// is the ID.
+//
+// A [reconcilers.Step] that is not wanted deletes its external resource. An [reconcilers.IfThen] would leak it.
+//
 // This holds if Find returns what an earlier Create has made. If the external system is eventually consistent, or if a
 // request may take effect after its client has given up, Create must be idempotent for a token: most clouds accept such
 // a client token.
@@ -59,23 +65,26 @@ type Resource[Type client.Object, External any] struct {
 	// Finalizer is a unique qualified name such as `sites.example.com/bucket`, which must never change. Required.
 	Finalizer string
 
-	// ID returns the ID of the external resource from the status, and SetID records it there. "" is no ID. Required.
+	// ID returns the ID of the external resource from the status, and SetID records it there. "" is no ID. ID, SetID and
+	// Find are required if the external system chooses the ID. Without all three, the token is the ID.
 	ID    func(resource Type) string
 	SetID func(resource Type, id string)
 
 	// Token returns what identifies the external resource before it has an ID, for example the value of a tag. It must
-	// be the same in each reconcile. Defaults to the UID of the Kubernetes resource.
+	// be the same in each reconcile, and must not depend on what users can change. Defaults to the UID of the Kubernetes
+	// resource.
 	Token func(resource Type) string
 
 	// Find returns the external resource with a token, and its ID. Found is false if it does not exist. It is called
-	// while the status has no ID. Required.
+	// while the status has no ID.
 	Find func(ctx context.Context, resource Type, token string) (id string, external External, found bool, err error)
 
 	// Observe returns the external resource with an ID. Found is false if it does not exist: then it is created again,
 	// or its deletion is complete. Required.
 	Observe func(ctx context.Context, resource Type, id string) (external External, found bool, err error)
 
-	// Create creates the external resource with a token, and returns it with its ID. Required.
+	// Create creates the external resource with a token, and returns it with its ID, which is ignored if the token is the
+	// ID. Required.
 	Create func(ctx context.Context, resource Type, token string) (id string, external External, err error)
 
 	// InSync reports whether the external resource is as desired. Required with Update.
@@ -106,13 +115,18 @@ type Resource[Type client.Object, External any] struct {
 	PollInterval time.Duration
 
 	lazyInit sync.Once
-	steps    reconcilers.WithFinalizer[Type]
+	// named reports whether the token is the ID.
+	named bool
+	steps reconcilers.WithFinalizer[Type]
 }
 
 func (r *Resource[T, E]) init() {
 	r.lazyInit.Do(func() {
 		if r.Token == nil {
 			r.Token = func(resource T) string { return string(resource.GetUID()) }
+		}
+		if r.ID == nil && r.SetID == nil && r.Find == nil {
+			r.named, r.ID = true, r.Token
 		}
 		if r.DeletionPolicy == nil {
 			r.DeletionPolicy = func(T) DeletionPolicy { return Delete }
@@ -152,9 +166,10 @@ func (r *Resource[T, E]) Validate(ctx context.Context) error {
 	}
 	require("Name", r.Name == "")
 	require("Finalizer", r.Finalizer == "")
-	require("ID", r.ID == nil)
-	require("SetID", r.SetID == nil)
-	require("Find", r.Find == nil)
+	const all = ": all of ID, SetID and Find, or none"
+	require("ID"+all, !r.named && r.ID == nil)
+	require("SetID"+all, !r.named && r.SetID == nil)
+	require("Find"+all, !r.named && r.Find == nil)
 	require("Observe", r.Observe == nil)
 	require("Create", r.Create == nil)
 	require("Delete", r.Delete == nil)
@@ -195,11 +210,14 @@ func (r *Resource[T, E]) sync(ctx context.Context, resource T) error {
 		if Announce(ctx, "create the %s of %s", r.Name, name(resource)) {
 			return reconcilers.ErrHaltSubReconcilers
 		}
-		id, external, err := r.Create(ctx, resource, r.Token(resource))
+		created, external, err := r.Create(ctx, resource, r.Token(resource))
 		if err != nil {
 			return fmt.Errorf("create %s: %w", r.Name, err)
 		}
-		r.SetID(resource, id)
+		if !r.named {
+			id = created
+			r.SetID(resource, id)
+		}
 		event(ctx, resource, corev1.EventTypeNormal, "ExternalCreated", "Created %s %s", r.Name, id)
 		r.reflect(ctx, resource, external)
 		return nil
@@ -230,7 +248,7 @@ func (r *Resource[T, E]) find(ctx context.Context, resource T) (external E, foun
 		if err != nil {
 			return external, false, fmt.Errorf("observe %s %s: %w", r.Name, id, err)
 		}
-		if found || reconcilers.MustRemove(ctx, resource) {
+		if found || r.named || reconcilers.MustRemove(ctx, resource) {
 			return external, found, nil
 		}
 		event(ctx, resource, corev1.EventTypeWarning, "ExternalMissing", "%s %s no longer exists", r.Name, id)
@@ -252,7 +270,8 @@ func (r *Resource[T, E]) finalize(ctx context.Context, resource T) (reconcilers.
 		return reconcilers.Result{}, nil // nothing was created, or its deletion is complete
 	}
 	if r.DeletionPolicy(resource) == Retain {
-		event(ctx, resource, corev1.EventTypeNormal, "ExternalRetained", "Retained %s %s", r.Name, r.ID(resource))
+		event(ctx, resource, corev1.EventTypeNormal, "ExternalRetained", "%s",
+			strings.TrimSpace("Retained "+r.Name+" "+r.ID(resource)))
 		return reconcilers.Result{}, nil
 	}
 	if _, found, err := r.find(ctx, resource); err != nil || !found {

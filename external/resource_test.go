@@ -103,6 +103,8 @@ type world struct {
 	client client.Client
 	events *record.FakeRecorder
 	root   reconcile.Reconciler
+
+	bucket *external.Resource[*fixture.Resource, string]
 }
 
 func newWorld(t *testing.T, edit func(*external.Resource[*fixture.Resource, string]), id string, deleting bool) *world {
@@ -129,6 +131,7 @@ func newWorld(t *testing.T, edit func(*external.Resource[*fixture.Resource, stri
 	if edit != nil {
 		edit(r)
 	}
+	w.bucket = r
 	w.root = &reconcilers.ResourceReconciler[*fixture.Resource]{
 		Reconciler: r, Config: reconcilers.Config{Client: w.client, APIReader: w.client, Recorder: w.events},
 	}
@@ -267,6 +270,14 @@ func TestResource_Cases(t *testing.T) {
 			want: []string{"observe b1", "delete b1", "again after 10s"},
 			held: true, wantID: "b1",
 		},
+		"retained before its ID was recorded": {
+			deleting: true, id: "none", edit: func(r *external.Resource[*fixture.Resource, string]) {
+				retain(r)
+				r.ID = func(*fixture.Resource) string { return "" }
+			},
+			want:   []string{"Normal ExternalRetained Retained Bucket", finalizerAdded},
+			wantID: "none",
+		},
 		"retained": {
 			deleting: true, id: "b1", edit: retain, buckets: map[string]*stored{"b1": {token: "uid", value: "1"}},
 			want:   []string{"Normal ExternalRetained Retained Bucket b1", finalizerAdded},
@@ -319,6 +330,55 @@ func TestResource_Cases(t *testing.T) {
 	}
 }
 
+// TestResource_Named has an external system in which the token is the ID: nothing is recorded.
+func TestResource_Named(t *testing.T) {
+	w := newWorld(t, func(r *external.Resource[*fixture.Resource, string]) { r.ID, r.SetID, r.Find = nil, nil, nil }, "", false)
+	r := w.bucket
+	r.Create = func(_ context.Context, r *fixture.Resource, token string) (string, string, error) {
+		w.cloud.buckets[token] = &stored{token: token, value: r.Spec.Fields["value"]}
+		return "", r.Spec.Fields["value"], w.cloud.call("create", token)
+	}
+	r.Reflect = nil
+	w.cloud.fails["create"] = errors.New("no response")
+	w.expect("lost response", "observe uid", "create uid", finalizerAdded,
+		"error: ResourceResourceReconciler.Bucket.External: create Bucket: no response")
+	w.cloud.fails = nil
+	w.expect("steady state", "observe uid")
+	w.cloud.buckets["uid"].value = "by hand"
+	w.expect("drift", "observe uid", "update uid", "Normal ExternalUpdated Updated Bucket uid")
+	delete(w.cloud.buckets, "uid")
+	w.expect("deleted by hand", "observe uid", "create uid", "Normal ExternalCreated Created Bucket uid")
+	if fields := w.resource().Status.Fields; len(fields) != 0 {
+		t.Errorf("status %v, want none", fields)
+	}
+	if err := w.client.Delete(t.Context(), w.resource()); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("deletion", "observe uid", "delete uid", "observe uid",
+		"Normal ExternalDeleted Deleted Bucket uid", finalizerAdded)
+}
+
+// TestResource_Unwanted has a step that is not wanted: it deletes the external resource.
+func TestResource_Unwanted(t *testing.T) {
+	w := newWorld(t, nil, "b1", false)
+	w.cloud.buckets["b1"] = &stored{token: "uid", value: "1"}
+	wanted := true
+	w.root.(*reconcilers.ResourceReconciler[*fixture.Resource]).Reconciler = &reconcilers.Steps[*fixture.Resource]{
+		Steps: []reconcilers.Step[*fixture.Resource]{{
+			Name: "bucket", Reconciler: w.cloud.reconciler(),
+			Wanted: func(context.Context, *fixture.Resource) bool { return wanted },
+		}},
+	}
+	w.expect("wanted", "observe b1")
+	wanted = false
+	w.expect("unwanted", "observe b1", "delete b1", "observe b1",
+		"Normal ExternalDeleted Deleted Bucket b1", finalizerAdded)
+	w.expect("afterwards")
+	if finalizers := w.resource().Finalizers; len(finalizers) != 0 {
+		t.Errorf("finalizers %v, want none", finalizers)
+	}
+}
+
 func TestResource_Drift(t *testing.T) {
 	w := newWorld(t, func(r *external.Resource[*fixture.Resource, string]) { r.DriftInterval = time.Hour }, "", false)
 	first := w.reconcile(calledby.Controller())
@@ -332,19 +392,19 @@ func TestResource_Drift(t *testing.T) {
 
 func TestResource_Validate(t *testing.T) {
 	want := []string{
-		"Name", "Finalizer", "ID", "SetID", "Find", "Observe", "Create", "Delete", "Update, because it defines InSync",
-		"intervals that are not negative, got -1s and 0s",
+		"Name", "Finalizer", "ID: all of ID, SetID and Find, or none", "SetID: all of ID, SetID and Find, or none", "Observe", "Create", "Delete", "Update, because it defines InSync",
+		"intervals that are not negative, got -1s and 10s",
 	}
 	err := (&external.Resource[*corev1.ConfigMap, string]{
 		InSync: func(context.Context, *corev1.ConfigMap, string) bool { return true }, DriftInterval: -time.Second,
-		PollInterval: 0,
+		Find: func(context.Context, *corev1.ConfigMap, string) (id, external string, found bool, err error) { return },
 	}).Validate(t.Context())
 	var got []string
 	for line := range strings.Lines(fmt.Sprint(err)) {
 		_, field, _ := strings.Cut(strings.TrimSpace(line), "must define ")
 		got = append(got, field)
 	}
-	want[9] = "intervals that are not negative, got -1s and 10s"
+
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
