@@ -8,9 +8,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 // region apply-child
@@ -54,3 +56,14 @@ var moved = &reconcilers.ApplyingObjectManager[*appsv1.Deployment]{
 // endregion
 
 var _ = moved
+
+// appliedCase returns a given object and the expected applies of a case.
+func appliedCase(desired *appsv1.Deployment, scheme *runtime.Scheme) (*appsv1.Deployment, []rtesting.ApplyRef) {
+	// region apply-test
+	stored := rtesting.AppliedBy("website-controller", desired, scheme)
+	expected := []rtesting.ApplyRef{rtesting.NewApplyRefFromObject(desired, scheme)}
+	// endregion
+	return stored, expected
+}
+
+var _ = appliedCase

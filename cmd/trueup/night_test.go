@@ -86,7 +86,7 @@ func (n *night) start() {
 }
 
 // slow is a backup system that does not answer.
-type slow struct{}
+type slow struct{ backup.System }
 
 func (slow) Take(ctx context.Context, _ backup.Request) (bool, error) {
 	<-ctx.Done()
@@ -207,7 +207,7 @@ func TestWhatIsWrongAtNight(t *testing.T) {
 			want:  []string{"  Succeeded  ", "next run: on the next event"},
 		},
 		"a slow external system": {
-			plant: func(n *night) { n.backups = slow{} },
+			plant: func(n *night) { n.backups = slow{&backup.Fake{}} },
 			change: func(db *databasev1.Database) {
 				db.Spec.Backup = &databasev1.Backup{Schedule: "0 3 * * *", Image: "registry.example.com/pg-backup:1"}
 			},

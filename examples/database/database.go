@@ -70,7 +70,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.SyncPeriod == 0 {
 		o.SyncPeriod = 10 * time.Hour
 	}
-	c := reconcilers.NewConfig(mgr, &databasev1.Database{}, o.SyncPeriod)
+	// The first release wrote under the name of its binary. Now the name is derived from the kind.
+	c := reconcilers.NewConfig(mgr, &databasev1.Database{}, o.SyncPeriod).WithFormerFieldOwners("database")
 	return controller.NewDatabaseReconciler(c, o.Backups, o.Poll, rand.Text).SetupWithManager(ctx, mgr)
 }
 

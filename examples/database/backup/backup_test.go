@@ -66,6 +66,36 @@ func TestDirectory_takesABackupOnce(t *testing.T) {
 	}
 }
 
+// An account is changed in place, and can be deleted twice.
+func TestAccounts(t *testing.T) {
+	for name, system := range map[string]backup.System{
+		"directory": backup.NewDirectory(t.TempDir()), "fake": &backup.Fake{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect := func(when, want string) {
+				t.Helper()
+				target, found, err := system.Account(t.Context(), "1234")
+				if target != want || found != (want != "") || err != nil {
+					t.Errorf("%s: Account() = %q, %v, %v, want %q", when, target, found, err, want)
+				}
+			}
+			expect("at first", "")
+			for _, target := range []string{"here", "there"} {
+				if err := system.SetAccount(t.Context(), "1234", target); err != nil {
+					t.Fatal(err)
+				}
+				expect("after SetAccount", target)
+			}
+			for range 2 {
+				if err := system.DeleteAccount(t.Context(), "1234"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expect("after DeleteAccount", "")
+		})
+	}
+}
+
 func TestDirectory_staysInItsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "inside")

@@ -14,6 +14,8 @@ type Fake struct {
 	err   error
 	taken []Request
 	done  map[string]bool
+	// accounts has the targets by ID.
+	accounts map[string]string
 }
 
 var _ System = (*Fake)(nil)
@@ -39,7 +41,38 @@ func (f *Fake) Take(_ context.Context, request Request) (bool, error) {
 	return started, nil
 }
 
-// FailWith makes Take return err from now on for incomplete backups; nil lets it succeed again.
+// Account implements [System].
+func (f *Fake) Account(_ context.Context, id string) (string, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	target, found := f.accounts[id]
+	return target, found, nil
+}
+
+// SetAccount implements [System].
+func (f *Fake) SetAccount(_ context.Context, id, target string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if f.accounts == nil {
+		f.accounts = map[string]string{}
+	}
+	f.accounts[id] = target
+	return nil
+}
+
+// DeleteAccount implements [System].
+func (f *Fake) DeleteAccount(_ context.Context, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.accounts, id)
+	return nil
+}
+
+// FailWith makes Take return err from now on for incomplete backups, and SetAccount for all accounts; nil lets them
+// succeed again.
 func (f *Fake) FailWith(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,11 +4,19 @@ package backup
 
 import "context"
 
-// System takes and stores backups. It must be safe for concurrent use.
+// System takes and stores backups, and has accounts for programs that store backups themselves. It must be safe for
+// concurrent use.
 type System interface {
 	// Take starts the backup of a request, unless it was started before, and reports whether it is complete. Callers
 	// call it until it is complete; a call for a complete backup changes nothing and does not need the source.
 	Take(ctx context.Context, request Request) (complete bool, err error)
+
+	// Account returns the target of an account. Found is false if the account does not exist.
+	Account(ctx context.Context, id string) (target string, found bool, err error)
+	// SetAccount creates or changes an account, which may store backups at the target only.
+	SetAccount(ctx context.Context, id, target string) error
+	// DeleteAccount deletes an account, and keeps its backups. It does nothing if the account does not exist.
+	DeleteAccount(ctx context.Context, id string) error
 }
 
 // Request is a backup to take.

@@ -26,6 +26,8 @@ const (
 	// BackupReady: the CronJob is current, or not needed. While the Database is being deleted: the final backup is
 	// taken.
 	ConditionBackupReady = "BackupReady"
+	// ConditionBackupAccountReady: the account of the scheduled backups exists, or is not needed.
+	ConditionBackupAccountReady = "BackupAccountReady"
 )
 
 // Labels, annotations and the finalizer.
@@ -39,13 +41,15 @@ const (
 	AnnotationSkipFinalBackup = "database.trueup.dev/skip-final-backup"
 	// Finalizer keeps a Database that is being deleted until its final backup is taken.
 	Finalizer = "database.trueup.dev/final-backup"
+	// AccountFinalizer keeps a Database that is being deleted until its account at the backup system is deleted.
+	AccountFinalizer = "database.trueup.dev/backup-account"
 	// FormerFinalizer is the finalizer of the first release. It is replaced by Finalizer.
 	FormerFinalizer = "database.trueup.dev/backup"
 )
 
 var conditions = apis.NewLivingConditionSet(
 	ConditionCertificateReady, ConditionConfigurationReady, ConditionCredentialsReady, ConditionServiceReady,
-	ConditionStatefulSetReady, ConditionDisruptionBudgetReady, ConditionBackupReady,
+	ConditionStatefulSetReady, ConditionDisruptionBudgetReady, ConditionBackupReady, ConditionBackupAccountReady,
 )
 
 // InitializeConditions sets missing conditions to Unknown. The ResourceReconciler calls it before every reconcile.

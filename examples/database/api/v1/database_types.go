@@ -78,8 +78,8 @@ type Backup struct {
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule,omitempty"`
 
-	// Image is the image of the scheduled backups. The server is in PGHOST, PGUSER and PGPASSWORD, and the target of
-	// the backup in BACKUP_TARGET.
+	// Image is the image of the scheduled backups. The server is in PGHOST, PGUSER and PGPASSWORD, the target of the
+	// backup in BACKUP_TARGET, and the account of the backup system in BACKUP_ACCOUNT.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

@@ -36,7 +36,7 @@ var (
 		db.DeletionTimestamp = new(metav1.NewTime(now.Add(-time.Minute)))
 	})
 
-	configuration = owned(manifest.Configuration(shop))
+	configuration = applied(owned(manifest.Configuration(shop)))
 	credentials   = owned(manifest.Credentials(shop, "first"))
 	podsService   = owned(manifest.PodsService(shop))
 	service       = owned(manifest.Service(shop))
@@ -78,6 +78,19 @@ func owned[T client.Object](child T) T {
 	return child
 }
 
+// applied makes the controller own the fields of a child, as after an apply.
+func applied[T client.Object](child T) T {
+	return rtesting.AppliedBy("trueup/database.database.trueup.dev", child, cases)
+}
+
+// applies are expected applies of children.
+func applies(children ...client.Object) (refs []rtesting.ApplyRef) {
+	for _, child := range children {
+		refs = append(refs, rtesting.NewApplyRefFromObject(child, cases))
+	}
+	return refs
+}
+
 func event(kind, reason, message string) rtesting.Event {
 	return rtesting.NewEvent(shop, cases, kind, reason, "%s", message)
 }
@@ -94,10 +107,10 @@ func deleted(kind, name string) rtesting.Event {
 	return event(corev1.EventTypeNormal, "Deleted", "Deleted "+kind+` "`+name+`"`)
 }
 
-// forbid rejects the creation of objects of a kind.
+// forbid rejects applies of objects of a kind.
 func forbid(kind, resource, name string) rtesting.ReactionFunc {
 	refusal := apierrs.NewForbidden(schema.GroupResource{Resource: resource}, name, errors.New("not allowed"))
-	return rtesting.InduceFailure("create", kind, rtesting.InduceFailureOpts{Error: refusal})
+	return rtesting.InduceFailure("apply", kind, rtesting.InduceFailureOpts{Error: refusal})
 }
 
 // exists makes the API server have an object that is not in the cache.

@@ -19,10 +19,7 @@ func ConfigurationReconciler() reconcilers.SubReconciler[*Database] {
 		DesiredChild: func(_ context.Context, db *Database) (*corev1.ConfigMap, error) {
 			return manifest.Configuration(db), nil
 		},
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
-			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels) // other clients may set labels, too
-			current.Data, current.BinaryData = desired.Data, nil
-		},
+		ChildObjectManager:                  apply[*corev1.ConfigMap](),
 		ReflectChildStatusOnParentWithError: reflectOn[*corev1.ConfigMap](databasev1.ConditionConfigurationReady, nil),
 	}
 }

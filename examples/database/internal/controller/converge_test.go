@@ -40,6 +40,27 @@ func (b cloudBackups) Take(ctx context.Context, request backup.Request) (bool, e
 	return true, nil
 }
 
+func accountKey(id string) string { return "account-" + id }
+
+func (b cloudBackups) Account(ctx context.Context, id string) (target string, found bool, err error) {
+	target, err = b.cloud.Get(ctx, accountKey(id))
+	if errors.Is(err, converge.ErrAbsent) {
+		return "", false, nil
+	}
+	return target, err == nil, err
+}
+
+func (b cloudBackups) SetAccount(ctx context.Context, id, target string) error {
+	return b.cloud.Put(ctx, accountKey(id), target)
+}
+
+func (b cloudBackups) DeleteAccount(ctx context.Context, id string) error {
+	if err := b.cloud.Delete(ctx, accountKey(id)); !errors.Is(err, converge.ErrAbsent) {
+		return err
+	}
+	return nil
+}
+
 // databaseScenario sets up the controller as a program does, in a cluster that rolls out StatefulSets.
 func databaseScenario(t *testing.T) converge.Scenario {
 	t.Helper()

@@ -11,6 +11,7 @@
 //	statefulset.go    a child whose status determines the status of its parent, with immutable fields
 //	disruption.go     a child that is not always needed
 //	schedule.go       another optional child
+//	account.go        an external resource that is not always needed
 package controller
 
 import (
@@ -47,8 +48,8 @@ func NewDatabaseReconciler(
 				PodsServiceReconciler(),
 				ServiceReconciler(),
 				StatefulSetReconciler(),
-				// If one is rejected, the other is still created.
-				reconcilers.Always[*Database]{DisruptionBudgetReconciler(), ScheduleReconciler()},
+				// If one fails, the others still run.
+				reconcilers.Always[*Database]{DisruptionBudgetReconciler(), ScheduleReconciler(), AccountReconciler(backups)},
 				FormerFinalizerReconciler(),
 			},
 		},
@@ -61,6 +62,13 @@ func NewDatabaseReconciler(
 type object interface {
 	comparable
 	client.Object
+}
+
+// apply returns the manager of a child that other clients may extend: the controller owns only the fields that the
+// manifest sets, and takes them back from clients that change them. The other children are updated, because their
+// content depends on the existing child or must be complete.
+func apply[C client.Object]() reconcilers.ObjectManager[C] {
+	return &reconcilers.ApplyingObjectManager[C]{Conflicts: reconcilers.ForceOnConflict}
 }
 
 // reflectOn returns a function that sets a condition from the result of reconciling a child. While the child does not

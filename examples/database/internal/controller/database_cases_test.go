@@ -158,8 +158,9 @@ func TestStatefulSetReconciler(t *testing.T) {
 	}, controller.StatefulSetReconciler)
 }
 
-// answer is a backup system that always returns the same result.
+// answer is a backup system that always returns the same result for a backup, and has no accounts.
 type answer struct {
+	backup.System
 	complete bool
 	err      error
 }
@@ -221,6 +222,89 @@ func TestFinalBackupReconciler(t *testing.T) {
 	})
 }
 
+func TestAccountReconciler(t *testing.T) {
+	const id, target = "uid-of-shop", "backups/cases/shop"
+	kept := rtesting.With(shop, withBackup, withAccount)
+	current := condition(databasev1.ConditionBackupAccountReady, metav1.ConditionTrue, "Ready", "")
+	refused := errors.New("the bucket is full")
+	type given struct {
+		target string // of the existing account
+		err    error
+		want   string // the target afterwards
+	}
+	is := func(g given) map[string]any { return map[string]any{"given": g} }
+	normal := func(reason, message string) rtesting.Event { return event(corev1.EventTypeNormal, reason, message) }
+	patched := normal("FinalizerPatched", `Patched finalizer "database.trueup.dev/backup-account"`)
+	patch := func(finalizers string) []rtesting.PatchRef {
+		return []rtesting.PatchRef{{
+			Group: "database.trueup.dev", Kind: "Database", Namespace: "cases", Name: "shop", PatchType: types.MergePatchType,
+			Patch: []byte(`{"metadata":{"finalizers":` + finalizers + `,"resourceVersion":"999"}}`),
+		}}
+	}
+	tests := subCases{
+		"without backups": {Resource: shop, Metadata: is(given{}), ExpectResource: rtesting.With(shop, current)},
+		"it is created": {
+			Resource:      rtesting.With(shop, withBackup),
+			Metadata:      is(given{want: target}),
+			ExpectPatches: patch(`["database.trueup.dev/backup-account"]`),
+			ExpectEvents:  []rtesting.Event{patched, normal("ExternalCreated", "Created BackupAccount "+id)},
+			ExpectResource: rtesting.With(kept, current, func(db *databasev1.Database) {
+				db.ResourceVersion = "1000"
+			}),
+		},
+		"it is in sync": {
+			Resource: kept, Metadata: is(given{target: target, want: target}), ExpectResource: rtesting.With(kept, current),
+		},
+		"its target changes": {
+			Resource:       kept,
+			Metadata:       is(given{target: "elsewhere", want: target}),
+			ExpectEvents:   []rtesting.Event{normal("ExternalUpdated", "Updated BackupAccount "+id)},
+			ExpectResource: rtesting.With(kept, current),
+		},
+		"it is refused": {
+			Resource: kept,
+			Metadata: is(given{target: "elsewhere", err: refused, want: "elsewhere"}),
+			Now:      now,
+			ExpectResource: rtesting.With(kept, condition(databasev1.ConditionBackupAccountReady, metav1.ConditionUnknown,
+				"WaitingForStep", "step Account: has not finished, since 2026-01-02T03:04:05Z")),
+			ShouldErr: true,
+			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+				if !errors.Is(err, refused) {
+					t.Errorf("error = %v, want %v", err, refused)
+				}
+			},
+		},
+		"it is deleted with the backups": {
+			Resource:      rtesting.With(shop, withAccount),
+			Metadata:      is(given{target: target}),
+			ExpectPatches: patch(`null`),
+			ExpectEvents:  []rtesting.Event{normal("ExternalDeleted", "Deleted BackupAccount "+id), patched},
+			ExpectResource: rtesting.With(shop, current, func(db *databasev1.Database) {
+				db.ResourceVersion = "1000"
+			}),
+		},
+	}
+	tests.Run(t, cases, func(t *testing.T, tc *subCase, _ reconcilers.Config) subReconcile {
+		g, backups := tc.Metadata["given"].(given), &backup.Fake{}
+		if g.target != "" {
+			if err := backups.SetAccount(t.Context(), id, g.target); err != nil {
+				t.Fatal(err)
+			}
+		}
+		backups.FailWith(g.err)
+		t.Cleanup(func() {
+			if got, _, err := backups.Account(t.Context(), id); got != g.want || err != nil {
+				t.Errorf("the account has the target %q, want %q, error %v", got, g.want, err)
+			}
+		})
+		return controller.AccountReconciler(backups)
+	})
+}
+
+func withAccount(db *databasev1.Database) {
+	db.Finalizers = append(db.Finalizers, databasev1.AccountFinalizer)
+}
+
 // The steps have their own cases. These cases are about the whole controller.
 func TestDatabaseReconciler(t *testing.T) {
 	request := reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(shop)}
@@ -243,6 +327,7 @@ func TestDatabaseReconciler(t *testing.T) {
 			"waiting for servers with the current specification"),
 		condition(databasev1.ConditionDisruptionBudgetReady, metav1.ConditionTrue, "NotNeeded", ""),
 		condition(databasev1.ConditionBackupReady, metav1.ConditionTrue, "NotNeeded", ""),
+		condition(databasev1.ConditionBackupAccountReady, metav1.ConditionTrue, "Ready", ""),
 		func(db *databasev1.Database) {
 			db.Status.ObservedGeneration, db.Status.SecretName, db.Status.Endpoint = 1, "shop-credentials", "shop.cases.svc:5432"
 		})
@@ -257,7 +342,8 @@ func TestDatabaseReconciler(t *testing.T) {
 			StatusSubResourceTypes: statusKinds,
 			GivenObjects:           []client.Object{shop},
 			ExpectPatches:          patch(`["database.trueup.dev/final-backup"]`),
-			ExpectCreates:          []client.Object{configuration, credentials, podsService, service, servers},
+			ExpectApplies:          applies(configuration),
+			ExpectCreates:          []client.Object{credentials, podsService, service, servers},
 			ExpectStatusUpdates:    []client.Object{started},
 			ExpectEvents: []rtesting.Event{
 				patched, created("ConfigMap", "shop-config"), created("Secret", "shop-credentials"),

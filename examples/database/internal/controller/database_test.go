@@ -42,6 +42,7 @@ func TestDatabase_becomesReady(t *testing.T) {
 		"StatefulSetReady":      "True RolledOut",
 		"DisruptionBudgetReady": "True Current",
 		"BackupReady":           "True Current",
+		"BackupAccountReady":    "True Ready",
 	}, conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -282,6 +283,9 @@ func TestDatabase_finalBackup(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, e.backups.Taken()); diff != "" {
 		t.Errorf("final backups (-want +got):\n%s", diff)
+	}
+	if target, found, err := e.backups.Account(t.Context(), string(db.UID)); found || err != nil {
+		t.Errorf("the account of the deleted Database still has the target %q, error %v", target, err)
 	}
 	for name, child := range map[string]client.Object{
 		"shop-config": &corev1.ConfigMap{}, "shop-credentials": &corev1.Secret{}, "shop-pods": &corev1.Service{},

@@ -27,9 +27,7 @@ func DisruptionBudgetReconciler() reconcilers.SubReconciler[*Database] {
 			}
 			return manifest.DisruptionBudget(db), nil
 		},
-		MergeBeforeUpdate: func(current, desired budget) {
-			current.Labels, current.Spec = reconcilers.MergeMaps(current.Labels, desired.Labels), desired.Spec
-		},
+		ChildObjectManager:                  apply[budget](),
 		ReflectChildStatusOnParentWithError: reflectOn[budget](databasev1.ConditionDisruptionBudgetReady, nil),
 	}
 }

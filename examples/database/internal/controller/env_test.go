@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +56,43 @@ type env struct {
 	role    *rbacv1.ClusterRole
 	// requests records the permissions that the controller uses.
 	requests rbac.Recorder
+	writes   writes
 }
+
+// writes counts the requests that may write children, by resource and name. It is safe for concurrent use.
+type writes struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		path := strings.Split(r.URL.Path, "/")
+		kind, name := path[len(path)-2], path[len(path)-1]
+		if r.Method != http.MethodGet && kind != "databases" && name != "status" && name != "events" {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.count == nil {
+				w.count = map[string]int{}
+			}
+			w.count[kind+"/"+name]++
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// take returns the counts since the last call.
+func (w *writes) take() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count := w.count
+	w.count = nil
+	return count
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
@@ -101,6 +140,7 @@ func (e *env) start(options ctrl.Options) (stop func()) {
 	cfg := e.RESTConfig()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: e.user(), Groups: []string{"system:authenticated"}}
 	cfg.Wrap(e.requests.Wrap)
+	cfg.Wrap(e.writes.wrap)
 	return e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
 		return database.SetupWithManager(ctx, mgr, database.Options{Backups: e.backups, Poll: 10 * time.Millisecond})
 	})

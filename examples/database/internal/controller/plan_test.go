@@ -5,6 +5,7 @@ package controller_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +93,8 @@ func TestPlanCommand(t *testing.T) {
 	for _, change := range deleted.Changes {
 		got = append(got, string(change.Action)+" "+change.Kind)
 	}
-	if len(deleted.External) != 1 || !strings.HasPrefix(deleted.External[0], "take the backup") {
+	if len(deleted.External) != 2 || !strings.HasPrefix(deleted.External[0], "take the backup") ||
+		deleted.External[1] != fmt.Sprintf("delete the BackupAccount %s of %s/shop", db.UID, e.Namespace) {
 		t.Errorf("effects outside of Kubernetes: %q", deleted.External)
 	}
 	want = "delete ConfigMap, delete Secret, delete Service, delete Service, delete StatefulSet, delete CronJob, " +

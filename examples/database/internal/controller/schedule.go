@@ -23,11 +23,8 @@ func ScheduleReconciler() reconcilers.SubReconciler[*Database] {
 			}
 			return manifest.ScheduledBackup(db), nil
 		},
-		MergeBeforeUpdate: func(current, desired *batchv1.CronJob) {
-			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
-			desired.Spec.Suspend = current.Spec.Suspend // suspending backups must stay possible
-			current.Spec = desired.Spec
-		},
+		// The manifest does not set spec.suspend, so that other clients can suspend the backups.
+		ChildObjectManager:                  apply[*batchv1.CronJob](),
 		ReflectChildStatusOnParentWithError: reflectOn[*batchv1.CronJob](databasev1.ConditionBackupReady, nil),
 	}
 }

@@ -33,6 +33,7 @@ func serviceReconciler(name string, desired func(*Database) *corev1.Service) rec
 		OurChild: func(db *Database, child *corev1.Service) bool {
 			return child.Name == desired(db).Name
 		},
+		// An apply would leave a port that another client has added or changed beside the own one.
 		MergeBeforeUpdate: func(current, desired *corev1.Service) {
 			current.Labels = reconcilers.MergeMaps(current.Labels, desired.Labels)
 			current.Spec.Selector, current.Spec.Ports = desired.Spec.Selector, desired.Spec.Ports

@@ -91,6 +91,7 @@ func ScheduledBackup(db *databasev1.Database) *batchv1.CronJob {
 				{Name: "PGUSER", ValueFrom: credential(db, UsernameKey)},
 				{Name: "PGPASSWORD", ValueFrom: credential(db, PasswordKey)},
 				{Name: "BACKUP_TARGET", Value: BackupTarget(db)},
+				{Name: "BACKUP_ACCOUNT", Value: string(db.UID)},
 			},
 		}},
 	}
