@@ -92,7 +92,9 @@ func moveFields(entries []metav1.ManagedFieldsEntry, former formerOwners, owner 
 	moved []metav1.ManagedFieldsEntry, from []string, err error,
 ) {
 	holder := &metav1.PartialObjectMetadata{}
-	holder.ManagedFields = slices.Clone(entries)
+	for _, entry := range entries {
+		holder.ManagedFields = append(holder.ManagedFields, *entry.DeepCopy()) // csaupgrade changes the fields in place
+	}
 	names := []string{} // of the entries to move, each once
 	for i := range holder.ManagedFields {
 		entry := &holder.ManagedFields[i]

@@ -62,8 +62,12 @@ func TestMoveFields(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			before := (&metav1.ObjectMeta{ManagedFields: tc.given}).DeepCopy()
 			moved, from, err := reconcilers.MoveFields(tc.given, []string{"old", "new", "updates-only"}, []string{"old"}, "new")
 			wantErr(t, nil, err)
+			if diff := cmp.Diff(before.ManagedFields, tc.given); diff != "" {
+				t.Errorf("the given entries, which a cache shares, have changed (-before +after):\n%s", diff)
+			}
 			got := []string{}
 			for _, entry := range moved {
 				text := entry.Manager + " " + string(entry.Operation)
