@@ -141,5 +141,5 @@ func managerOf(obj client.Object) string {
 	if fields := obj.GetManagedFields(); len(fields) > 0 {
 		return fields[0].Manager
 	}
-	return "nobody"
+	return "an unknown client"
 }
