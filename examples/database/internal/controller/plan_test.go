@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	databasev1 "trueup.dev/examples/database/api/v1"
+	"trueup.dev/examples/database/backup"
 	"trueup.dev/internal/apitest"
 	"trueup.dev/plan"
 )
@@ -22,19 +25,20 @@ import (
 // command is the built main program with the kubeconfig of a test.
 type command struct {
 	*env
-	path string
+	path    string
+	backups string // the directory of the backup system
 }
 
 func (c *command) run(args ...string) (stdout, stderr string, code int) {
 	c.Helper()
-	cmd := exec.CommandContext(c.Context(), c.path, append(args, "--kubeconfig", c.KubeconfigPath())...)
+	args = slices.Concat([]string{"-backups=" + c.backups}, args, []string{"--kubeconfig", c.KubeconfigPath()})
+	cmd := exec.CommandContext(c.Context(), c.path, args...)
 	var out, errors strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errors
-	cmd.Dir = c.TempDir() // a backup would be a file in it
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		c.Fatal(err)
 	}
-	if files, err := os.ReadDir(cmd.Dir); err != nil || len(files) > 0 {
+	if files, err := fs.Glob(os.DirFS(c.backups), "backups"); err != nil || len(files) > 0 { // a backup would be a file in it
 		c.Errorf("files were written: %v, error %v", files, err)
 	}
 	return out.String(), errors.String(), cmd.ProcessState.ExitCode()
@@ -46,7 +50,7 @@ func TestPlanCommand(t *testing.T) {
 		t.Skip("takes long")
 	}
 	e := newEnv(t)
-	c := &command{e, filepath.Join(t.TempDir(), "database")}
+	c := &command{e, filepath.Join(t.TempDir(), "database"), t.TempDir()}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", c.path, "../../cmd")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -58,7 +62,8 @@ func TestPlanCommand(t *testing.T) {
 	text, stderr, code := c.run("plan", "databases", e.Namespace+"/shop")
 	for _, want := range []string{
 		"+ StatefulSet " + e.Namespace + "/shop\n", "+ CronJob ", "    data[password] = •••\n",
-		"Plan: 6 to create, 1 to update, nothing to delete.",
+		"* outside of Kubernetes: create the BackupAccount of " + e.Namespace + "/shop\n",
+		"Plan: 6 to create, 1 to update, nothing to delete, 1 outside of Kubernetes.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not contain %q:\n%s", want, text)
@@ -68,9 +73,15 @@ func TestPlanCommand(t *testing.T) {
 		t.Errorf("exit code %d, want 2: %s", code, stderr)
 	}
 
+	if files, err := os.ReadDir(c.backups); err != nil || len(files) > 0 {
+		t.Errorf("the plan has created an account: %v, error %v", files, err)
+	}
+
 	stop := e.startController()
 	e.ready("shop")
 	stop()
+	// The controller has created the account in the fake of the test.
+	e.Must(backup.NewDirectory(c.backups).SetAccount(t.Context(), string(db.UID), "backups/"+e.Namespace+"/shop"))
 	text, stderr, code = c.run("-enable-webhooks=false", "plan", "database", "shop", "-n", e.Namespace)
 	want := "Planned requests: 1, with changes: 0, with errors: 0. Nothing is deleted.\n"
 	if diff := cmp.Diff(want, text); diff != "" || code != 0 || stderr != "" {
