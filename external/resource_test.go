@@ -332,7 +332,9 @@ func TestResource_Cases(t *testing.T) {
 
 // TestResource_Named has an external system in which the token is the ID: nothing is recorded.
 func TestResource_Named(t *testing.T) {
-	w := newWorld(t, func(r *external.Resource[*fixture.Resource, string]) { r.ID, r.SetID, r.Find = nil, nil, nil }, "", false)
+	w := newWorld(t, func(r *external.Resource[*fixture.Resource, string]) {
+		r.ID, r.SetID, r.Find = nil, nil, nil
+	}, "", false)
 	r := w.bucket
 	r.Create = func(_ context.Context, r *fixture.Resource, token string) (string, string, error) {
 		w.cloud.buckets[token] = &stored{token: token, value: r.Spec.Fields["value"]}
@@ -392,7 +394,8 @@ func TestResource_Drift(t *testing.T) {
 
 func TestResource_Validate(t *testing.T) {
 	want := []string{
-		"Name", "Finalizer", "ID: all of ID, SetID and Find, or none", "SetID: all of ID, SetID and Find, or none", "Observe", "Create", "Delete", "Update, because it defines InSync",
+		"Name", "Finalizer",
+		"ID: all of ID, SetID and Find, or none", "SetID: all of ID, SetID and Find, or none", "Observe", "Create", "Delete", "Update, because it defines InSync",
 		"intervals that are not negative, got -1s and 10s",
 	}
 	err := (&external.Resource[*corev1.ConfigMap, string]{

@@ -38,7 +38,8 @@ func (c *command) run(args ...string) (stdout, stderr string, code int) {
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		c.Fatal(err)
 	}
-	if files, err := fs.Glob(os.DirFS(c.backups), "backups"); err != nil || len(files) > 0 { // a backup would be a file in it
+	// A backup would be a file in it.
+	if files, err := fs.Glob(os.DirFS(c.backups), "backups"); err != nil || len(files) > 0 {
 		c.Errorf("files were written: %v, error %v", files, err)
 	}
 	return out.String(), errors.String(), cmd.ProcessState.ExitCode()
