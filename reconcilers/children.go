@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -310,32 +309,42 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 		var none CT
 		return none, err
 	}
-	if !exists(actual) {
+	config := RetrieveConfigOrDie(ctx)
+	if exists(actual) || config.cache == nil && c.listOptions == nil {
+		return c.manageOne(ctx, parent, actual, desired)
+	}
+	if c.listOptions != nil || config.guard.Selects(c.childType) {
 		if hidden, found := c.hidden(ctx, parent, desired); found {
 			actual = hidden
 		}
 	}
-	return c.manageOne(ctx, parent, actual, desired)
+	requested := desired.DeepCopyObject().(CT) // managers may change it
+	child, err := c.manageOne(ctx, parent, actual, desired)
+	if config.cache != nil && apierrs.IsAlreadyExists(err) {
+		// The cache may leave out the child that was created before.
+		if hidden, found := c.hidden(ctx, parent, requested); found {
+			return c.manageOne(ctx, parent, hidden, requested)
+		}
+	}
+	return child, err
 }
 
-// hidden returns the object of the desired name if the parent controls it and lists do not show it: the cache leaves it
-// out, or the user's ListOptions do, because another client has changed its labels.
+// hidden returns the object of the desired name if the parent controls it. It is called if lists do not show the object:
+// the cache leaves it out, or the user's ListOptions do, because another client has changed its labels.
 func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT, bool) {
 	config := RetrieveConfigOrDie(ctx)
 	existing := empty.Like(c.childType)
-	leftOut := config.guard.Selects(c.childType)
-	if c.skipOwnerReference || config.APIReader == nil || desired.GetName() == "" || !leftOut && c.listOptions == nil {
+	if c.skipOwnerReference || config.APIReader == nil || desired.GetName() == "" {
 		return existing, false
 	}
-	if err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(desired), existing); err != nil ||
-		!metav1.IsControlledBy(existing, parent) || existing.GetDeletionTimestamp() != nil {
+	err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(desired), existing)
+	if err != nil || !metav1.IsControlledBy(existing, parent) || existing.GetDeletionTimestamp() != nil {
 		return existing, false
 	}
-	if leftOut {
-		return existing, true
+	if config.guard.Selects(c.childType) || c.listOptions == nil {
+		journalFrom(ctx).NoteUnseen() // its deletion may go unnoticed
 	}
-	selects := (&client.ListOptions{}).ApplyOptions(c.optionsFor(ctx, parent)).LabelSelector
-	return existing, selects != nil && !selects.Matches(labels.Set(existing.GetLabels()))
+	return existing, true
 }
 
 func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {

@@ -210,17 +210,21 @@ func TestIdentity_Renamed(t *testing.T) {
 	prove(t, s)
 }
 
-// TestIdentity_CacheWithoutChildren proves that a child which the cache does not have is created once, although the API
-// server generates its name.
+// TestIdentity_CacheWithoutChildren proves that a child which the cache does not have is created once and follows its
+// parent, also if the API server generates its name.
 func TestIdentity_CacheWithoutChildren(t *testing.T) {
-	s := under(t, func(converge.Env) sub { return newChild(generatedName) })
-	s.ManagedFields = true
-	s.CacheSelectors = []converge.CacheSelector{{
-		Object: &corev1.ConfigMap{}, Label: labels.SelectorFromSet(labels.Set{"cached": "yes"}),
-	}}
-	resource := newResource("one")
-	s.Steps = converge.Steps(converge.Apply(resource), converge.Settle(), there("child-"),
-		converge.Change(resource, setField("value", "two")), converge.Settle(), there("child-"),
-		converge.Delete(resource), converge.Settle(), there())
-	prove(t, s)
+	for name, named := range map[string]func(*corev1.ConfigMap){"child": fixedName, "child-": generatedName} {
+		t.Run(name, func(t *testing.T) {
+			s := under(t, func(converge.Env) sub { return newChild(named) })
+			s.ManagedFields = true
+			s.CacheSelectors = []converge.CacheSelector{{
+				Object: &corev1.ConfigMap{}, Label: labels.SelectorFromSet(labels.Set{"cached": "yes"}),
+			}}
+			resource := newResource("one")
+			s.Steps = converge.Steps(converge.Apply(resource), converge.Settle(), there(name),
+				converge.Change(resource, setField("value", "two")), converge.Settle(), there(name),
+				converge.Delete(resource), converge.Settle(), there())
+			prove(t, s)
+		})
+	}
 }
