@@ -116,15 +116,22 @@ func (t takeBack) has(path string) bool {
 func (a application[T]) withoutRequest(stored T, taken []string) (T, error) {
 	a.log.Info("took fields back from other clients", "resource", identify(stored), "fields", slices.Compact(slices.Sorted(
 		slices.Values(taken))), "requested", stored.GetAnnotations()[AnnotationTakeBack])
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{AnnotationTakeBack: nil}, "resourceVersion": stored.GetResourceVersion(),
-	}})
+	// The tests protect a newer request. The apply has just changed the object, so other changes are likely.
+	path := "/metadata/annotations/" + strings.ReplaceAll(AnnotationTakeBack, "/", "~1")
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": stored.GetUID()},
+		{"op": "test", "path": path, "value": stored.GetAnnotations()[AnnotationTakeBack]},
+		{"op": "remove", "path": path},
+	})
 	if err != nil {
 		return stored, err
 	}
 	cleared := stored.DeepCopyObject().(T)
-	err = a.config.Patch(a.ctx, cleared, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.owner))
-	if err != nil {
+	err = a.config.Patch(a.ctx, cleared, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.owner))
+	switch {
+	case apierrs.IsInvalid(err): // a test failed; the reason says nothing about the child
+		return stored, fmt.Errorf("the annotation %s has changed: %v", AnnotationTakeBack, err) //nolint:errorlint
+	case err != nil:
 		return stored, fmt.Errorf("removing the annotation %s: %w", AnnotationTakeBack, err)
 	}
 	return cleared, nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -57,14 +59,24 @@ func fieldOwner(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	owner := fieldOwnerPrefix + strings.ToLower(gvk.Kind)
-	if gvk.Group != "" {
-		owner += "." + gvk.Group
-	}
 	if s.single {
-		owner += "/" + s.request.String()
+		return limitFieldOwner(ofKind(gvk.GroupKind()) + "/" + s.request.String() + programSuffix())
 	}
-	return limitFieldOwner(owner + programSuffix())
+	return DefaultFieldOwner(gvk.GroupKind())
+}
+
+// DefaultFieldOwner returns the name under which a [ResourceReconciler] in this program writes the children of resources
+// of a kind, if [Config.FieldOwner] is not set. Tests need it for given objects that are in sync.
+func DefaultFieldOwner(resource schema.GroupKind) string {
+	return limitFieldOwner(ofKind(resource) + programSuffix())
+}
+
+func ofKind(kind schema.GroupKind) string {
+	owner := fieldOwnerPrefix + strings.ToLower(kind.Kind)
+	if kind.Group != "" {
+		owner += "." + kind.Group
+	}
+	return owner
 }
 
 // isDefaultFieldOwner reports whether a name is a default field owner of a root in this program.

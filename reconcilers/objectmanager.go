@@ -16,6 +16,10 @@ import (
 //
 // A manager handles many objects. Use the same manager for an object every time, because it may remember earlier
 // writes.
+//
+// For children and aggregates, the context makes the client of the Config write as the field owner of the controller,
+// which says what the controller has made, see [ChildReconciler]. A manager that names another field owner in its
+// requests should be used with the same name as [Config.FieldOwner].
 type ObjectManager[Type client.Object] interface {
 	// SetupWithManager registers the watches that the object manager needs.
 	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error

@@ -110,6 +110,9 @@ func watchesOfOwn(mgr Manager, bldr *Builder) []readWatch {
 	if len(watches) == 0 {
 		return nil
 	}
+	if _, err := apiutil.GVKForObject(watches[0].object, mgr.GetScheme()); err != nil {
+		return nil // EnqueueRequestForOwner would panic; the builder returns a better error
+	}
 	for i := range *owned {
 		input := reflect.ValueOf(&(*owned)[i]).Elem()
 		options := []handler.OwnerOption{handler.OnlyControllerOwner()}

@@ -40,7 +40,8 @@ func testAppliedPages(t *testing.T) {
 		}},
 		Data: map[string]string{"index.html": "Hello"},
 	}
-	stored := rtesting.AppliedBy("trueup/resource.fixture.trueup.dev", pages, scheme)
+	owner := reconcilers.DefaultFieldOwner(fixture.GroupVersion.WithKind("Resource").GroupKind())
+	stored := rtesting.AppliedBy(owner, pages, scheme)
 	tests := rtesting.SubReconcilerTests[*fixture.Resource]{
 		"created": {
 			Resource:      parent,

@@ -150,9 +150,8 @@ func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
 
 // AppliedBy returns a copy of an object in which a field owner owns the fields that the object sets, as after a
 // server-side apply. Cases of a [reconcilers.ApplyingObjectManager] need such given objects: an object without managed
-// fields is not in sync, because the manager does not own its fields. By default, the owner is `trueup/<kind>.<group>`
-// of the reconciled resource, for example `trueup/website.example.com`. It panics if the kind of the object is neither
-// set on it nor in the scheme.
+// fields is not in sync, because the manager does not own its fields. By default, the owner is that of
+// [reconcilers.DefaultFieldOwner]. It panics if the kind of the object is neither set on it nor in the scheme.
 func AppliedBy[T client.Object](owner string, obj T, scheme *runtime.Scheme) T {
 	u, err := appliedFields(obj, scheme)
 	if err != nil {

@@ -252,7 +252,9 @@ func TestRecordWiring_GivenObjects(t *testing.T) {
 func TestRecordWiring_SeveralControllers(t *testing.T) {
 	setUp := func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 		for _, name := range []string{"first", "second"} {
-			r := &wiredRoot{Name: name, Config: config.WithTracker(), Reconciler: wiredSequence{newWiredChild()}}
+			child := newWiredChild()
+			child.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Name == name }
+			r := &wiredRoot{Name: name, Config: config.WithTracker(), Reconciler: wiredSequence{child}}
 			if err := r.SetupWithManager(ctx, mgr); err != nil {
 				return err
 			}

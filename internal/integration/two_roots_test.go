@@ -68,7 +68,7 @@ func TestTwoRootsOfOneKind(t *testing.T) {
 			return errors.Join(
 				found(list, "child was created 5 times in ", ": step makes elsewhere.ConfigMapChildReconciler creates it, "+
 					"another client deletes it"),
-				found(list, "child was deleted 5 times in ", `: "trueup/resource.fixture.trueup.dev" (Update) creates it, `+
+				found(list, "child was deleted 5 times in ", `: "trueup/resource.fixture.trueup.dev@ed3488e6" (Update) creates it, `+
 					"step drops elsewhere.ConfigMapChildReconciler deletes it"),
 			)
 		})

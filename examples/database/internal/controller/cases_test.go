@@ -78,9 +78,12 @@ func owned[T client.Object](child T) T {
 	return child
 }
 
+// fieldOwner is the field owner of the controller.
+var fieldOwner = reconcilers.DefaultFieldOwner(databasev1.GroupVersion.WithKind("Database").GroupKind())
+
 // applied makes the controller own the fields of a child, as after an apply.
 func applied[T client.Object](child T) T {
-	return rtesting.AppliedBy("trueup/database.database.trueup.dev", child, cases)
+	return rtesting.AppliedBy(fieldOwner, child, cases)
 }
 
 // applies are expected applies of children.

@@ -118,8 +118,8 @@ func TestUpgrade_takesOverChildren(t *testing.T) {
 		child client.Object
 		want  []string
 	}{
-		"shop-config": {&corev1.ConfigMap{}, []string{"kubectl Update ", "trueup/database.database.trueup.dev Apply "}},
-		"shop-backup": {&batchv1.CronJob{}, []string{"trueup/database.database.trueup.dev Apply "}},
+		"shop-config": {&corev1.ConfigMap{}, []string{"kubectl Update ", fieldOwner + " Apply "}},
+		"shop-backup": {&batchv1.CronJob{}, []string{fieldOwner + " Apply "}},
 	} {
 		if diff := cmp.Diff(tc.want, managers(read(e, tc.child, name))); diff != "" {
 			t.Errorf("field managers of %s (-want +got):\n%s", name, diff)
