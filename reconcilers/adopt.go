@@ -116,7 +116,8 @@ func (c *children[T, CT]) controlledByAnother(
 	return err
 }
 
-// parentExists reads the parent from the API server: what a parent adopts that no longer exists is garbage-collected.
+// parentExists reads the parent from the API server. What a parent adopts that no longer exists is garbage-collected, and
+// what is created for one that was deleted with its children left behind is left behind, too.
 func parentExists(ctx context.Context, parent client.Object) error {
 	config := RetrieveOriginalConfigOrDie(ctx)
 	if config.APIReader == nil {
@@ -129,10 +130,10 @@ func parentExists(ctx context.Context, parent client.Object) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(gvk)
 	if err := config.APIReader.Get(ctx, client.ObjectKeyFromObject(parent), live); err != nil {
-		return fmt.Errorf("read the parent before an adoption: %w", err)
+		return fmt.Errorf("read the parent before it gets a child: %w", err)
 	}
 	if live.UID != parent.GetUID() || live.DeletionTimestamp != nil {
-		return fmt.Errorf("%s was deleted: it adopts nothing", identify(parent))
+		return fmt.Errorf("%s was deleted: it gets no child", identify(parent))
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestChildReconciler_AdoptByADeletedParent(t *testing.T) {
 		Config:     reconcilers.Config{Client: stale, APIReader: live, Recorder: &record.FakeRecorder{}},
 	}
 	_, err := root.Reconcile(t.Context(), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(parent)})
-	if err == nil || !strings.Contains(err.Error(), "was deleted: it adopts nothing") {
+	if err == nil || !strings.Contains(err.Error(), "was deleted: it gets no child") {
 		t.Errorf("error %v", err)
 	}
 	object := &corev1.ConfigMap{}

@@ -207,6 +207,11 @@ func (c *children[T, CT]) manageChild(
 			candidates.known, _ = partition(candidates.known, func(obj CT) bool { return c.identify(obj) == c.identify(desired) })
 		}
 		present, terminating = partition(candidates.known, isPresent)
+		if len(present) == 0 {
+			if err := parentExists(ctx, parent); err != nil {
+				return nothing, err
+			}
+		}
 	}
 	if stray := slices.IndexFunc(candidates.strays, func(obj CT) bool { return isNamed(obj, desired) }); stray >= 0 {
 		if obj := candidates.strays[stray]; isPresent(obj) {

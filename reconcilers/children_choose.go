@@ -166,8 +166,8 @@ func (c *children[T, CT]) chooseUnwanted(ctx context.Context, present []CT, remo
 	return chosen, nil
 }
 
-// splitByOrigin returns the objects that this controller made, or that the user identifies with OurChild. The others are
-// left unchanged.
+// splitByOrigin returns the objects that this controller made, or that the user identifies with OurChild. The others
+// are left unchanged.
 func (c *children[T, CT]) splitByOrigin(ctx context.Context, objs []CT, chosen *choice[CT]) ([]CT, error) {
 	if c.ourChild != nil {
 		return objs, nil

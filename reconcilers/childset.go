@@ -256,46 +256,41 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 	return joinErrors(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, result))
 }
 
-// pair returns the known children by id. An object with the name of a desired child is that child if none has its id:
+// pair returns the known children by id. If none has the id of a desired child, an object with its name is that child:
 // another client has changed the label that IdentifyChild reads, or another version of the controller wrote other ids.
+// With generated names, such an object cannot be told from one whose id is no longer desired, and is not paired.
 func (r *ChildSetReconciler[T, CT, CLT]) pair(
 	ctx context.Context, known []CT, desired map[string]CT,
 ) map[string][]CT {
 	byID := map[string][]CT{}
-	ids := make(map[client.ObjectKey]string, len(known)) // of existing objects
 	for _, child := range known {
 		id := r.IdentifyChild(child)
 		byID[id] = append(byID[id], child)
-		ids[client.ObjectKeyFromObject(child)] = id
 	}
 	if r.SkipOwnerReference {
 		return byID
 	}
 	strays, _ := ctx.Value(strayChildrenKey{}).([]CT)
 	for _, id := range slices.Sorted(maps.Keys(desired)) {
-		if len(byID[id]) > 0 || desired[id].GetName() == "" {
+		if len(byID[id]) > 0 {
 			continue
 		}
 		isWanted := func(obj CT) bool { return isNamed(obj, desired[id]) }
-		other, found := ids[client.ObjectKeyFromObject(desired[id])]
-		var wanted []CT
-		if found {
-			wanted, byID[other] = partition(byID[other], isWanted)
-			if len(byID[other]) == 0 {
+		if at := slices.IndexFunc(known, isWanted); at >= 0 {
+			other := r.IdentifyChild(known[at])
+			if byID[other] = slices.DeleteFunc(byID[other], isWanted); len(byID[other]) == 0 {
 				delete(byID, other)
 			}
-		} else {
-			wanted, _ = partition(strays, isWanted)
-		}
-		if len(wanted) > 0 {
-			byID[id] = wanted
+			byID[id] = []CT{known[at]}
+		} else if at := slices.IndexFunc(strays, isWanted); at >= 0 {
+			byID[id] = []CT{strays[at]}
 		}
 	}
 	return byID
 }
 
-// eachChild manages the children in the order of their ids and appends the outcomes to result. After an error of the API
-// server about one child, the others are managed. Any other error would probably be repeated.
+// eachChild manages the children in the order of their ids and appends the outcomes to result. After an error of the
+// API server about one child, the others are managed. Any other error would probably be repeated.
 func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool,
 	result *ChildSetResult[CT],

@@ -76,8 +76,12 @@ func testAppliedPages(t *testing.T) {
 					Data:       map[string]string{"index.html": "Hello"},
 				}, nil
 			},
-			ChildObjectManager:         &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{},
-			ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) {},
+			ChildObjectManager: &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{},
+			ReflectChildStatusOnParentWithError: func(
+				_ context.Context, _ *fixture.Resource, _ *corev1.ConfigMap, err error,
+			) error {
+				return err
+			},
 		}
 	})
 }
