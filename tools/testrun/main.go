@@ -18,14 +18,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -84,19 +82,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	r := runner{
-		root: root, started: time.Now(), out: &lockedWriter{Writer: stdout}, events: &lockedWriter{Writer: io.Discard},
-		last: readDurations(),
+		root: root, out: stdout, events: io.Discard, close: func() error { return nil }, last: readDurations(),
 	}
-	closeEvents := func() error { return nil }
 	if *jsonFile != "" {
 		file, err := os.Create(*jsonFile)
 		if err != nil {
 			fmt.Fprintln(stderr, "error:", err)
 			return 2
 		}
-		r.events.Writer, closeEvents = file, file.Close
+		r.events, r.close = file, file.Close
 	}
-	err = errors.Join(r.runAll(ctx, steps), closeEvents())
+	err = errors.Join(r.runAll(ctx, steps), r.close())
 	r.summarize()
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
@@ -150,12 +146,10 @@ func partOfCommit(ctx context.Context, root string) (int, error) {
 
 // runner runs steps and collects their durations.
 type runner struct {
-	root    string
-	started time.Time
-	out     *lockedWriter
-	events  *lockedWriter // receives the events of go test -json
-
-	mu       sync.Mutex
+	root     string
+	out      io.Writer
+	events   io.Writer // receives the events of go test -json
+	close    func() error
 	last     durations
 	steps    []stepResult
 	packages []packageResult
@@ -166,63 +160,33 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 	if err != nil {
 		return err
 	}
-	return r.runSteps(ctx, steps, binary)
-}
-
-// runSteps runs the steps, also those after a failure. The path of the control plane is binary.
-func (r *runner) runSteps(ctx context.Context, steps []step, binary string) error {
-	errs := make([]error, len(steps))
-	for i := 0; i < len(steps) && ctx.Err() == nil; {
-		var group sync.WaitGroup
-		for first := i; i < len(steps) && (i == first || steps[i].beside); i++ {
-			r.mu.Lock()
-			at, last := i, maps.Clone(r.last)
-			r.mu.Unlock()
-			fmt.Fprintf(r.out, "\n== %d of %d: %s%s\n", at+1, len(steps), steps[at].name, last.of(steps[at].name))
-			group.Go(func() { errs[at] = r.runStep(ctx, steps[at], binary, last) })
+	failed := false
+	for i, s := range steps {
+		fmt.Fprintf(r.out, "\n== %d of %d: %s%s\n", i+1, len(steps), s.name, r.last.of(s.name))
+		result, packages, err := s.run(ctx, r.root, binary, r.last, r.out, r.events)
+		r.packages = append(r.packages, packages...)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
 		}
-		group.Wait()
-	}
-	if ctx.Err() != nil {
-		return errors.New("interrupted")
-	}
-	failed := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errTests) })
-	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errTests) })
-	if err := errors.Join(errs...); err != nil || !failed {
-		return err
-	}
-	return errTests
-}
-
-// runStep runs a step and keeps its durations.
-func (r *runner) runStep(ctx context.Context, s step, binary string, last durations) error {
-	result, packages, err := s.run(ctx, r.root, binary, last, r.out, r.events)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.packages = append(r.packages, packages...)
-	r.steps = append(r.steps, result)
-	if err == nil && !result.cached {
-		r.last[s.name] = result.wall.Seconds()
-	}
-	for _, p := range packages {
-		if !p.cached {
-			r.last[p.name] = p.elapsed.Seconds()
+		if err != nil && !errors.Is(err, errTests) {
+			return err
 		}
+		failed = failed || err != nil
+		r.steps = append(r.steps, result)
+		if err == nil && !result.cached {
+			r.last[s.name] = result.wall.Seconds()
+		}
+		for _, p := range packages {
+			if !p.cached && p.elapsed > 0 { // 0 if it was interrupted
+				r.last[p.name] = p.elapsed.Seconds()
+			}
+		}
+		r.last.save()
 	}
-	r.last.save()
-	return err
-}
-
-// lockedWriter is a writer for steps that run at the same time.
-type lockedWriter struct {
-	mu sync.Mutex
-	io.Writer
-}
-
-func (w *lockedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.Writer.Write(p)
+	if failed {
+		return errTests
+	}
+	return nil
 }
 
 // buildControlPlane builds the control plane unless it exists, and returns its path.
@@ -251,10 +215,10 @@ func (r *runner) summarize() {
 		w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintf(r.out, "\n")
 		fmt.Fprintf(w, "wall\tCPU\t\tstep\n")
-		total := stepResult{name: "all steps", wall: time.Since(r.started)}
+		total := stepResult{name: "all steps"}
 		for _, s := range r.steps {
 			fmt.Fprintf(w, "%s\t%s\t\t%s\n", seconds(s.wall), seconds(s.cpu), s.name)
-			total.cpu += s.cpu
+			total.wall, total.cpu = total.wall+s.wall, total.cpu+s.cpu
 		}
 		fmt.Fprintf(w, "%s\t%s\t\t%s\n", seconds(total.wall), seconds(total.cpu), total.name)
 		w.Flush()

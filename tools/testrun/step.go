@@ -32,8 +32,6 @@ type step struct {
 	args []string
 	// env has additional variables.
 	env []string
-	// beside reports whether the step runs at the same time as the one before it.
-	beside bool
 	// part is the part of the proofs that take longer. It is 0 for the steps that only run every night.
 	part int
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -102,35 +101,5 @@ func TestStep_run(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Steps that run at the same time are each run once, and a failure of one does not hide the others.
-func TestRunner_runSteps(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	test := func(name, body string) string {
-		return "package p\n\nimport \"testing\"\n\nfunc Test" + name + "(t *testing.T) { " + body + " }\n"
-	}
-	root := module(t, map[string]string{
-		"a/a_test.go": test("A", `t.Error("the reason")`), "b/b_test.go": test("B", "t.Log()"), "c/c_test.go": test("C", "t.Log()"),
-	})
-	of := func(name string, beside bool) step {
-		return step{name: name, packages: []string{"./" + name}, flags: []string{"-vet=off"}, beside: beside}
-	}
-	var out strings.Builder
-	r := &runner{
-		root: root, out: &lockedWriter{Writer: &out}, events: &lockedWriter{Writer: io.Discard}, last: durations{},
-	}
-	err := r.runSteps(t.Context(), []step{of("a", false), of("b", true), of("c", false)}, "")
-	if !errors.Is(err, errTests) {
-		t.Errorf("got %v, want a failure of tests", err)
-	}
-	names := []string{}
-	for _, p := range r.packages {
-		names = append(names, p.name)
-	}
-	slices.Sort(names)
-	if diff := cmp.Diff([]string{"example.com/m/a", "example.com/m/b", "example.com/m/c"}, names); diff != "" {
-		t.Errorf("packages (-want +got):\n%s\n%s", diff, out.String())
 	}
 }

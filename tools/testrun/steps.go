@@ -26,15 +26,15 @@ var noVet = []string{"-vet=off"}
 // quick are the flags of the steps that everybody runs. A test that takes long for what it shows calls [testing.Short].
 var quick = []string{"-short", "-vet=off"}
 
-// everybody returns the steps of "make test". Tests wait for an API most of the time: so the two large steps run at the
-// same time, with one and two test binaries. Those that need an API share one control plane.
+// everybody returns the steps of "make test". Two test binaries run at a time. Those that need an API share one control
+// plane.
 func everybody() []step {
 	return []step{
 		{
 			name:     "packages with goroutines of their own, with the race detector",
-			packages: concurrent, flags: append([]string{"-race", "-p", "1"}, quick...),
+			packages: concurrent, flags: append([]string{"-race"}, quick...),
 		},
-		{name: "all other packages", except: concurrent, flags: quick, beside: true},
+		{name: "all other packages", except: concurrent, flags: quick},
 		{name: "traces with OpenTelemetry", module: "observe/otel", flags: quick},
 		{name: "graphs as SVG", module: "graph/svg", flags: quick},
 		{name: "this command", module: "tools", packages: []string{"./testrun"}, flags: quick},
