@@ -24,7 +24,7 @@ const (
 	namespaceGrace = 100 * time.Millisecond
 
 	namespaceRetryMin = 100 * time.Millisecond
-	namespaceRetryMax = 5 * time.Second
+	namespaceRetryMax = 15 * time.Second
 	namespaceWorkers  = 8
 )
 
