@@ -395,7 +395,8 @@ func TestResource_Drift(t *testing.T) {
 func TestResource_Validate(t *testing.T) {
 	want := []string{
 		"Name", "Finalizer",
-		"ID: all of ID, SetID and Find, or none", "SetID: all of ID, SetID and Find, or none", "Observe", "Create", "Delete", "Update, because it defines InSync",
+		"ID: all of ID, SetID and Find, or none", "SetID: all of ID, SetID and Find, or none",
+		"Observe", "Create", "Delete", "Update, because it defines InSync",
 		"intervals that are not negative, got -1s and 10s",
 	}
 	err := (&external.Resource[*corev1.ConfigMap, string]{

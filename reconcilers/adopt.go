@@ -116,8 +116,8 @@ func (c *children[T, CT]) controlledByAnother(
 	return err
 }
 
-// parentExists reads the parent from the API server. What a parent adopts that no longer exists is garbage-collected, and
-// what is created for one that was deleted with its children left behind is left behind, too.
+// parentExists reads the parent from the API server. What a parent adopts that no longer exists is garbage-collected,
+// and what is created for one that was deleted with its children left behind is left behind, too.
 func parentExists(ctx context.Context, parent client.Object) error {
 	config := RetrieveOriginalConfigOrDie(ctx)
 	if config.APIReader == nil {

@@ -130,7 +130,7 @@ func (a application[T]) withoutRequest(stored T, taken []string) (T, error) {
 	err = a.config.Patch(a.ctx, cleared, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.owner))
 	switch {
 	case apierrs.IsInvalid(err): // a test failed; the reason says nothing about the child
-		return stored, fmt.Errorf("the annotation %s has changed: %v", AnnotationTakeBack, err) //nolint:errorlint
+		return stored, fmt.Errorf("the annotation %s has changed: %v", AnnotationTakeBack, err) //nolint:errorlint // see above
 	case err != nil:
 		return stored, fmt.Errorf("removing the annotation %s: %w", AnnotationTakeBack, err)
 	}

@@ -29,7 +29,7 @@ var (
 //   - OurChild accepts it, or ListOptions select it: it is the child, whatever its name.
 //   - It has the desired name and namespace: it is the child, whatever its labels.
 //   - This controller made it, according to its managed fields, see the FieldOwner of [Config]: duplicates are deleted,
-//     a child of another name is deleted after the new one exists, a child with a generated name is found by its prefix,
+//     a child of another name is deleted after the new one exists, one with a generated name is found by its prefix,
 //     and if no child is desired, it is deleted. A renamed child that may hold data is kept and reported with the
 //     Warning event RenamedChildKept: Secrets, claims, volumes, StatefulSets, Namespaces, CustomResourceDefinitions.
 //   - Otherwise it is left unchanged and reported with the Warning event UnidentifiedChildren, once for each parent.

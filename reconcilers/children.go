@@ -204,7 +204,8 @@ func (c *children[T, CT]) manageChild(
 			return nothing, err
 		}
 		if c.identify != nil {
-			candidates.known, _ = partition(candidates.known, func(obj CT) bool { return c.identify(obj) == c.identify(desired) })
+			id := c.identify(desired)
+			candidates.known, _ = partition(candidates.known, func(obj CT) bool { return c.identify(obj) == id })
 		}
 		present, terminating = partition(candidates.known, isPresent)
 		if len(present) == 0 {
@@ -296,8 +297,8 @@ func (c *children[T, CT]) removeRenamed(ctx context.Context, parent T, child CT,
 		return err
 	}
 	if c.releases == nil && holdsData(gvk.GroupKind()) {
-		c.warn(ctx, parent, renamed, "RenamedChildKept", "which may hold data: %s is the child now, delete what is not needed",
-			child.GetName())
+		c.warn(ctx, parent, renamed, "RenamedChildKept",
+			"which may hold data: %s is the child now, delete what is not needed", child.GetName())
 		return nil
 	}
 	return c.deleteExtra(ctx, parent, renamed)

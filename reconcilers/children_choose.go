@@ -197,8 +197,8 @@ func (d *choice[CT]) leave(obj CT, o origin) {
 	}
 }
 
-// identifiesChildren reports whether the user identifies children among the objects of their kind. ListOptions may select
-// the children of another reconciler as well.
+// identifiesChildren reports whether the user identifies children among the objects of their kind. ListOptions may
+// select the children of another reconciler as well.
 func (c *children[T, CT]) identifiesChildren(ctx context.Context) bool {
 	return c.byID || c.ourChild != nil || c.listOptions != nil && c.isAlone(ctx)
 }

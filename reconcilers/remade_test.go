@@ -21,7 +21,7 @@ import (
 // creates creates a ConfigMap if it does not exist, and drops deletes it if it exists.
 func creates(ctx context.Context, r *fixture.Resource) error { return set(ctx, r, "child", nil) }
 
-func drops(ctx context.Context, r *fixture.Resource) error {
+func drops(ctx context.Context, _ *fixture.Resource) error {
 	c, child := reconcilers.RetrieveConfigOrDie(ctx), newConfigMap("child")
 	if err := c.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return client.IgnoreNotFound(err)

@@ -27,7 +27,10 @@ func TestHold(t *testing.T) {
 				tr := newTracker(clientgoscheme.Scheme, time.Hour)
 				idle := func(*tracker, Reference, Reference) { time.Sleep(1000 * time.Hour) }
 				for _, s := range []step{
-					{"tracked", func(tr *tracker, ref, _ Reference) { track(t, tr, ref); mustTrack(t, tr, ref, b) }, []string{"a", "b"}},
+					{"tracked", func(tr *tracker, ref, _ Reference) {
+						track(t, tr, ref)
+						mustTrack(t, tr, ref, b)
+					}, []string{"a", "b"}},
 					{"reconciled", func(tr *tracker, _, _ Reference) { tr.Hold(a, time.Now()) }, []string{"a", "b"}},
 					{"idle: only b is not held", idle, []string{"a"}},
 					{"reconciled in part", func(tr *tracker, _, other Reference) {

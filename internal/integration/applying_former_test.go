@@ -207,7 +207,7 @@ func TestTakeBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
-			desired := scaledDeployment(e, 1)
+			desired := scaledDeployment(e)
 			a := newApplier(e, &appsv1.Deployment{}, func(m *applying) { m.Conflicts = tc.policy })
 			a.writes(1, desired, "creation")
 			a.scale(desired, 3)

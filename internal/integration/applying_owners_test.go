@@ -18,9 +18,9 @@ import (
 
 type applying = reconcilers.ApplyingObjectManager[client.Object]
 
-func scaledDeployment(e *env, replicas int32) *appsv1.Deployment {
+func scaledDeployment(e *env) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: named("web"), Spec: appsv1.DeploymentSpec{
-		Replicas: new(replicas), Selector: webSelector, Template: podTemplate(),
+		Replicas: new(int32(1)), Selector: webSelector, Template: podTemplate(),
 	}}
 	d.Namespace = e.Namespace
 	return d
@@ -70,7 +70,7 @@ func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
-			desired := scaledDeployment(e, 1)
+			desired := scaledDeployment(e)
 			a := newApplier(e, &appsv1.Deployment{}, tc.options)
 			a.writes(1, desired, "creation")
 			a.scale(desired, 3)
@@ -105,7 +105,7 @@ func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
 // TestWhoOwnsTheField_StaleOwners applies an object whose latest owners are not in the cache yet: forcing needs no retry.
 func TestWhoOwnsTheField_StaleOwners(t *testing.T) {
 	e := newEnv(t)
-	desired := scaledDeployment(e, 1)
+	desired := scaledDeployment(e)
 	a := newApplier(e, &appsv1.Deployment{}, func(m *applying) { m.Conflicts = reconcilers.ForceOnConflict })
 	a.writes(1, desired, "creation")
 	cached := desired.DeepCopy()
@@ -137,7 +137,7 @@ func TestWhoOwnsTheField_KubectlEdit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			a := newApplier(e, &appsv1.Deployment{}, func(m *applying) { m.Conflicts = tc.policy })
-			desired := scaledDeployment(e, 1)
+			desired := scaledDeployment(e)
 			a.writes(1, desired, "creation")
 			live := desired.DeepCopy()
 			a.Must(a.Get(a.ctx, client.ObjectKeyFromObject(live), live))
