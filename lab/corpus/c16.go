@@ -215,6 +215,16 @@ func (r *tagsByLabel) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	return reconcile.Result{}, nil
 }
 
+// applyAll creates or updates the config map of each tag.
+func (r *tags) applyAll(ctx context.Context, w *Widget) error {
+	for _, tag := range w.Spec.Tags {
+		if err := r.apply(ctx, w, tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type tagsByName struct{ tags }
 
 func (r *tagsByName) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -222,12 +232,7 @@ func (r *tagsByName) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if w == nil || err != nil || !w.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, err
 	}
-	for _, tag := range w.Spec.Tags {
-		if err := r.apply(ctx, w, tag); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, r.applyAll(ctx, w)
 }
 
 // sweepingTags also deletes the config maps of other tags. careful is set if it knows them by their label, and not only
@@ -243,10 +248,8 @@ func (r *sweepingTags) Reconcile(ctx context.Context, req reconcile.Request) (re
 	if w == nil || err != nil || !w.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, err
 	}
-	for _, tag := range w.Spec.Tags {
-		if err := r.apply(ctx, w, tag); err != nil {
-			return reconcile.Result{}, err
-		}
+	if err := r.applyAll(ctx, w); err != nil {
+		return reconcile.Result{}, err
 	}
 	existing, err := r.controlled(ctx, w)
 	if err != nil {
@@ -284,12 +287,7 @@ func (r *cleaning) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 				return reconcile.Result{}, err
 			}
 		}
-		for _, tag := range w.Spec.Tags {
-			if err := r.apply(ctx, w, tag); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.applyAll(ctx, w)
 	}
 	if !controllerutil.ContainsFinalizer(w, finalizer) {
 		return reconcile.Result{}, nil
