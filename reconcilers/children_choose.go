@@ -217,19 +217,22 @@ func isNamed(obj, desired client.Object) bool {
 // maxGeneratedPrefix is how much of metadata.generateName the API server uses: see k8s.io/apiserver/pkg/storage/names.
 const maxGeneratedPrefix = 58
 
+// generatedPrefix returns how the names begin that the API server generates for desired.
+func generatedPrefix(desired client.Object) string {
+	prefix := desired.GetGenerateName()
+	return prefix[:min(len(prefix), maxGeneratedPrefix)]
+}
+
 // hasPrefix reports whether obj can have a name that the API server generates for desired.
 func hasPrefix(obj, desired client.Object) bool {
-	prefix := desired.GetGenerateName()
-	return strings.HasPrefix(obj.GetName(), prefix[:min(len(prefix), maxGeneratedPrefix)])
+	return strings.HasPrefix(obj.GetName(), generatedPrefix(desired))
 }
 
 // isGenerated reports whether the API server has generated the name of obj for desired: after the prefix it has five
 // consonants or digits, see k8s.io/apimachinery/pkg/util/rand.
 func isGenerated(obj, desired client.Object) bool {
 	const length, alphabet = 5, "bcdfghjklmnpqrstvwxz2456789"
-	prefix := desired.GetGenerateName()
-	prefix = prefix[:min(len(prefix), maxGeneratedPrefix)]
-	end, found := strings.CutPrefix(obj.GetName(), prefix)
+	end, found := strings.CutPrefix(obj.GetName(), generatedPrefix(desired))
 	return found && len(end) == length && strings.Trim(end, alphabet) == ""
 }
 

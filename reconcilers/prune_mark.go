@@ -38,8 +38,8 @@ func newMark(kind schema.GroupKind, desired, parent client.Object) mark {
 		kind: kind.String(), namespace: desired.GetNamespace(), name: desired.GetName(),
 		parent: string(parent.GetUID()), owned: isOwnedBy(desired, parent),
 	}
-	if prefix := desired.GetGenerateName(); m.name == "" {
-		m.name = prefix[:min(len(prefix), maxGeneratedPrefix)] + anyName
+	if m.name == "" {
+		m.name = generatedPrefix(desired) + anyName
 	}
 	return m
 }
