@@ -86,8 +86,7 @@ func (r *ApplyingObjectManager[T]) policyAt(path string) ConflictPolicy {
 
 // isAtOrBelow reports whether a path is another path or below it. Both may have a leading dot.
 func isAtOrBelow(path, at string) bool {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(path, "."), strings.TrimPrefix(at, "."))
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	return isBelow(strings.TrimPrefix(path, "."), strings.TrimPrefix(at, "."))
 }
 
 // takeBack is the paths of an [AnnotationTakeBack].
