@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -299,9 +298,8 @@ func (r *AggregateReconciler[T]) keepsForeign(ctx context.Context, actual T) (bo
 		now := rtime.RetrieveNow(ctx)
 		r.foreign.put(actual, struct{}{}, now, now.Add(warningTTL))
 		r.Config.recorder().Eventf(actual, corev1.EventTypeWarning, "NotMadeHere", "%s", truncate(fmt.Sprintf(
-			"Left %s alone, although it is not desired: this controller did not make it. Written by %s: if that was an earlier "+
-				"version of this controller, name it in WithFormerFieldOwners", identify(actual),
-			strings.Join(made.managers, ", "))))
+			"Left %s alone, although it is not desired: this controller did not make it. %s", identify(actual),
+			writtenBy(made.managers))))
 	}
 	return true, nil
 }

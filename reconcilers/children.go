@@ -41,8 +41,7 @@ type children[Type, ChildType client.Object] struct {
 	// by is the reconciler, and declared has the reconcilers below the same root. It is nil without a manager.
 	by       any
 	declared *declarations
-	// byID reports whether the user identifies each child by an id, which identify returns.
-	byID     bool
+	// identify returns the id of a child, or is nil if the user identifies no child by an id.
 	identify func(child ChildType) string
 
 	warnOnce sync.Once

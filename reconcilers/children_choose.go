@@ -47,11 +47,11 @@ func (c *children[T, CT]) choose(
 		return blank, nil
 	case nilcheck.IsNilPointer(desired):
 		return c.chooseUnwanted(ctx, present, removing)
-	case len(present) == 1 && (c.byID || isNamed(present[0], desired)): // the common case
+	case len(present) == 1 && (c.identify != nil || isNamed(present[0], desired)): // the common case
 		return choice[CT]{child: present[0]}, nil
 	}
 	named, others := partition(present, func(obj CT) bool { return isNamed(obj, desired) })
-	if c.byID {
+	if c.identify != nil {
 		if len(named) == 1 && len(named[0].GetManagedFields()) > 0 {
 			return choice[CT]{child: named[0], extra: others}, nil
 		}
@@ -200,7 +200,7 @@ func (d *choice[CT]) leave(obj CT, o origin) {
 // identifiesChildren reports whether the user identifies children among the objects of their kind. ListOptions may
 // select the children of another reconciler as well.
 func (c *children[T, CT]) identifiesChildren(ctx context.Context) bool {
-	return c.byID || c.ourChild != nil || c.listOptions != nil && c.isAlone(ctx)
+	return c.identify != nil || c.ourChild != nil || c.listOptions != nil && c.isAlone(ctx)
 }
 
 // isAlone reports whether all objects of the kind that this controller made for the parent belong to one child. They do
@@ -256,8 +256,7 @@ func (c *children[T, CT]) warnUnidentified(ctx context.Context, parent T, chosen
 	})
 	hint := ""
 	if len(chosen.managers) > 0 {
-		hint = fmt.Sprintf(". Written by %s: if that was an earlier version of this controller, name it in "+
-			"WithFormerFieldOwners", strings.Join(chosen.managers, ", "))
+		hint = ". " + writtenBy(chosen.managers)
 	}
 	c.warn(ctx, parent, unidentified, "UnidentifiedChildren",
 		"not identified as a child, define OurChild in %s%s", c.reconciler, hint)

@@ -174,7 +174,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			r.ChildObjectManager = r.defaults.manager(r.ChildType, r.SkipOwnerReference)
 		}
 		r.children = children[T, CT]{
-			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), byID: true, identify: r.IdentifyChild,
+			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), identify: r.IdentifyChild,
 			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
 			reflectedReasons: r.ReflectedChildErrorReasons, finalizer: r.Finalizer,

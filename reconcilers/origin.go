@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -167,6 +168,12 @@ const rememberedFor = 24 * time.Hour
 func (o origin) byThisProgram() bool {
 	program, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
 	return slices.Contains(o.managers, program)
+}
+
+// writtenBy says in a warning which clients wrote an object, and what to do if one of them is this controller.
+func writtenBy(managers []string) string {
+	return fmt.Sprintf("Written by %s: if that was an earlier version of this controller, name it in WithFormerFieldOwners",
+		strings.Join(managers, ", "))
 }
 
 // holdsData reports whether objects of a kind often hold what no controller can compute again, such as a generated
