@@ -334,8 +334,8 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 	return child, err
 }
 
-// hidden returns the object of the desired name if the parent controls it. It is called if lists do not show the object:
-// the cache leaves it out, or the user's ListOptions do, because another client has changed its labels.
+// hidden returns the object of the desired name if the parent controls it. It is called if lists do not show the
+// object: the cache leaves it out, or the user's ListOptions do, because another client has changed its labels.
 func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT, bool) {
 	config := RetrieveConfigOrDie(ctx)
 	existing := empty.Like(c.childType)

@@ -53,8 +53,8 @@ type childClaim struct {
 	identified bool
 }
 
-// sharesKind reports whether another reconciler claims the kind of children that the reconciler by claims, below the same
-// root or another one.
+// sharesKind reports whether another reconciler claims the kind of children that the reconciler by claims, below the
+// same root or another one.
 func (d *declarations) sharesKind(by any) bool {
 	if d == nil {
 		return false

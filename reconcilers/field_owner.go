@@ -65,8 +65,8 @@ func fieldOwner(ctx context.Context) string {
 	return DefaultFieldOwner(gvk.GroupKind())
 }
 
-// DefaultFieldOwner returns the name under which a [ResourceReconciler] in this program writes the children of resources
-// of a kind, if [Config.FieldOwner] is not set. Tests need it for given objects that are in sync.
+// DefaultFieldOwner returns the name under which a [ResourceReconciler] in this program writes the children of
+// resources of a kind, if [Config.FieldOwner] is not set. Tests need it for given objects that are in sync.
 func DefaultFieldOwner(resource schema.GroupKind) string {
 	return limitFieldOwner(ofKind(resource) + programSuffix())
 }

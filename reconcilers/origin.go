@@ -66,8 +66,8 @@ func fieldOwners(ctx context.Context, manager any) []string {
 	return names
 }
 
-// adoptingOwner returns the field owner of adoptions by a controller. It tells later versions that they did not make the
-// object.
+// adoptingOwner returns the field owner of adoptions by a controller. It tells later versions that they did not make
+// the object.
 func adoptingOwner(ctx context.Context) string {
 	owner := fieldOwner(ctx)
 	if owner == "" {
@@ -172,8 +172,8 @@ func (o origin) byThisProgram() bool {
 
 // writtenBy says in a warning which clients wrote an object, and what to do if one of them is this controller.
 func writtenBy(managers []string) string {
-	return fmt.Sprintf("Written by %s: if that was an earlier version of this controller, name it in WithFormerFieldOwners",
-		strings.Join(managers, ", "))
+	return fmt.Sprintf("Written by %s: if that was an earlier version of this controller, name it in "+
+		"WithFormerFieldOwners", strings.Join(managers, ", "))
 }
 
 // holdsData reports whether objects of a kind often hold what no controller can compute again, such as a generated

@@ -201,8 +201,8 @@ func (r *request) fetched(resource client.Object) {
 // warnExcluded warns about an object that this controller wrote and that its cache leaves out.
 func (r *request) warnExcluded(object guard.Object) {
 	r.scope.originalConfig.recorder().Eventf(r.resource, corev1.EventTypeWarning, "NotInCache", "%s", truncate(fmt.Sprintf(
-		"%s %q was written and is not in the cache of this controller, so its changes go unnoticed: the cache.Options of the "+
-			"manager select other objects. Let ByObject, DefaultNamespaces, DefaultLabelSelector and DefaultFieldSelector "+
+		"%s %q was written and is not in the cache of this controller, so its changes go unnoticed: the cache.Options of "+
+			"the manager select other objects. Let ByObject, DefaultNamespaces, DefaultLabelSelector and DefaultFieldSelector "+
 			"select it, or write the labels that they select", object.Kind.Kind, object.Name)))
 }
 

@@ -211,8 +211,8 @@ func (r *readForms) watch(ctx context.Context, c *formClient, gvk schema.GroupVe
 	}
 }
 
-// lacks reports whether the form that is read must be watched, too. A watch of typed objects without [EnqueueTracked] is
-// for other reads than those of metadata.
+// lacks reports whether the form that is read must be watched, too. A watch of typed objects without [EnqueueTracked]
+// is for other reads than those of metadata.
 func (w *formWatch) lacks(form guard.Form) bool {
 	return !slices.Contains(w.forms, form) && (w.light || w.tracked())
 }

@@ -132,8 +132,8 @@ func NewApplyRef(action ApplyAction) ApplyRef {
 }
 
 // NewApplyRefFromObject returns the apply of the fields that an object sets, as a [reconcilers.ApplyingObjectManager]
-// sends it: without the status and the metadata that the API server sets. It panics if the kind of the object is neither
-// set on it nor in the scheme.
+// sends it: without the status and the metadata that the API server sets. It panics if the kind of the object is
+// neither set on it nor in the scheme.
 func NewApplyRefFromObject(obj client.Object, scheme *runtime.Scheme) ApplyRef {
 	u, err := appliedFields(obj, scheme)
 	if err != nil {

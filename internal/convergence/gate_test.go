@@ -32,8 +32,8 @@ func createOnce(ctx context.Context, parent *fixture.Resource) error {
 	return config.Create(ctx, created)
 }
 
-// A reconciler that reads a stale cache creates an object with a generated name twice. Reconcilers wait for their caches,
-// unless this is disabled.
+// A reconciler that reads a stale cache creates an object with a generated name twice. Reconcilers wait for their
+// caches, unless this is disabled.
 func TestGate(t *testing.T) {
 	scenario := func(allowStaleReads bool) converge.Scenario {
 		return converge.Scenario{

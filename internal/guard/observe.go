@@ -78,9 +78,9 @@ func (c *Cluster) noLongerExists(ctx context.Context, f Form, w write) bool {
 	return apierrs.IsNotFound(err) || err == nil && w.uid != "" && obj.GetUID() != w.uid
 }
 
-// overdue handles a write that a cache did not observe in time. It reports whether the API server has the object and the
-// cache does not: the cache is limited to some labels, fields or namespaces. From then on the wait for objects missing
-// in it is shorter.
+// overdue handles a write that a cache did not observe in time. It reports whether the API server has the object and
+// the cache does not: the cache is limited to some labels, fields or namespaces. From then on the wait for objects
+// missing in it is shorter.
 func (c *Cluster) overdue(w write) (selects bool) {
 	if w.effect != stored {
 		return false

@@ -114,8 +114,8 @@ func fieldID(object uint64, path string) uint64 {
 
 // Compare is called after each reconcile, also after one that failed. It returns the new conflicts, each one once until
 // it ends. It compares the fields that the reconcile has changed to the fields that earlier reconciles have changed. A
-// conflict exists if the controller writes the same value repeatedly, and finds another value each time. It also returns
-// the objects that the controller creates or deletes repeatedly, each one once until that ends.
+// conflict exists if the controller writes the same value repeatedly, and finds another value each time. It also
+// returns the objects that the controller creates or deletes repeatedly, each one once until that ends.
 //
 // It forgets a resource that no longer exists.
 func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, []Remade) {

@@ -144,8 +144,8 @@ func TestFieldsFromBeforeTheFirstApply(t *testing.T) {
 	}
 }
 
-// TestTwoStepsApplyOneObject applies different fields of one object in two steps: with two field owners, the object gets
-// both. With one, the second step fails, and does not remove what the first one has applied.
+// TestTwoStepsApplyOneObject applies different fields of one object in two steps: with two field owners, the object
+// gets both. With one, the second step fails, and does not remove what the first one has applied.
 func TestTwoStepsApplyOneObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owner string // of the second step

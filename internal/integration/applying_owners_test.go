@@ -102,7 +102,8 @@ func TestWhoOwnsTheField_ConflictPolicies(t *testing.T) {
 	}
 }
 
-// TestWhoOwnsTheField_StaleOwners applies an object whose latest owners are not in the cache yet: forcing needs no retry.
+// TestWhoOwnsTheField_StaleOwners applies an object whose latest owners are not in the cache yet: forcing needs no
+// retry.
 func TestWhoOwnsTheField_StaleOwners(t *testing.T) {
 	e := newEnv(t)
 	desired := scaledDeployment(e)

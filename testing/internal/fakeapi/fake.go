@@ -74,8 +74,8 @@ func New(o Options) (client.WithWatch, clientgotesting.ObjectTracker, error) {
 	return c, s, nil
 }
 
-// isApplied reports whether a field owner has applied fields of an object. Reconcilers that apply must see them. Without
-// such an object, the fake client hides managed fields.
+// isApplied reports whether a field owner has applied fields of an object. Reconcilers that apply must see them.
+// Without such an object, the fake client hides managed fields.
 func isApplied(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Operation == metav1.ManagedFieldsOperationApply
