@@ -63,8 +63,8 @@ func ofDefinition(conditions map[string]condition) Readiness {
 	return ofCondition(conditions["Established"], 0, "the API is not served yet")
 }
 
-// ofCustom follows the conventions of kstatus for conditions, and knows two more conditions: Available, and Succeeded
-// of resources that run to completion.
+// ofCustom follows the conventions of kstatus for conditions, and knows more: Succeeded of resources that run to
+// completion, Available, and those that report a problem: Failed, Degraded, Healthy.
 //
 // Unlike kstatus, a resource that reports neither a known condition nor an observed generation is not ready: usually,
 // its controller has not seen it yet.
@@ -73,6 +73,9 @@ func ofCustom(conditions map[string]condition, generation int64, reported bool) 
 	_, hasReconciling := conditions["Reconciling"]
 	if c := conditions["Stalled"]; c.status == "True" && c.isCurrent(generation) {
 		return failed(c.reason, orElse(c.message, "the controller has given up"))
+	}
+	if c := conditions["Failed"]; c.status == "True" && c.isCurrent(generation) {
+		return failed(c.reason, orElse(c.message, "it has failed"))
 	}
 	if c := conditions["Reconciling"]; c.status == "True" {
 		return progressing(orElse(c.reason, ReasonUpdating), "%s", orElse(c.message, "the controller is reconciling it"))
@@ -85,6 +88,12 @@ func ofCustom(conditions map[string]condition, generation int64, reported bool) 
 			return failed(c.reason, orElse(c.message, "it did not succeed"))
 		}
 		return ofCondition(c, generation, "it has not succeeded yet")
+	}
+	if c := conditions["Degraded"]; c.status == "True" && c.isCurrent(generation) {
+		return progressing(orElse(c.reason, "Degraded"), "%s", orElse(c.message, "it is degraded"))
+	}
+	if c, ok := conditions["Healthy"]; ok && c.status != "True" && c.isCurrent(generation) {
+		return ofCondition(c, generation, "it is not healthy")
 	}
 	if c, ok := conditions["Available"]; ok {
 		return ofCondition(c, generation, "it is not available")
@@ -109,5 +118,9 @@ func ofCondition(c condition, generation int64, otherwise string) Readiness {
 
 // isCurrent reports whether the condition may describe the current generation.
 func (c condition) isCurrent(generation int64) bool {
-	return c.observedGeneration == 0 || c.observedGeneration >= generation
+	if c.observedGeneration == 0 {
+		return true
+	}
+	_, ok := observed(generation, c.observedGeneration)
+	return ok
 }

@@ -40,12 +40,15 @@
 //
 // # Custom resources
 //
-// The conditions decide, in this order. A condition whose observedGeneration is older than the object is outdated.
+// The conditions decide, in this order. A condition whose observedGeneration is not that of the object is outdated. It
+// is older after a change, and later if the object was restored from a backup.
 //
 //   - Stalled is True: Failed (kstatus).
+//   - Failed is True: Failed.
 //   - Reconciling is True: Progressing (kstatus).
 //   - Ready is True: Ready. Otherwise Progressing (kstatus).
 //   - Succeeded is True: Ready, False: Failed. Otherwise Progressing. Resources that run to completion have it.
+//   - Degraded is True, or Healthy is not True: Progressing.
 //   - Available is True: Ready. Otherwise Progressing.
 //   - The status has an observedGeneration, or a condition Stalled or Reconciling: Ready (kstatus).
 //   - Anything else is Unknown. For kstatus it is Ready, also before its controller has seen it.

@@ -119,10 +119,17 @@ func contentOf(obj client.Object) (map[string]any, bool) {
 }
 
 // observed reports whether the status of an object describes its current generation, or otherwise what is waited for. A
-// status of an older generation may report that all is well.
+// status of an older generation may report that all is well. The status of an object that was restored from a backup
+// may be of a later generation than the object, which starts at 1 again.
 func observed(generation, observedGeneration int64) (Readiness, bool) {
-	if observedGeneration >= generation {
+	switch {
+	case observedGeneration == generation, generation == 0:
 		return Readiness{}, true
+	case observedGeneration > generation:
+		return progressing(
+			ReasonNotObserved, "generation %d is not observed yet, the status is about generation %d of a former object",
+			generation, observedGeneration,
+		), false
 	}
 	return progressing(ReasonNotObserved, "generation %d is not observed yet", generation), false
 }
