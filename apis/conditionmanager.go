@@ -38,7 +38,8 @@ type ConditionManager interface {
 	ClearCondition(t string) error
 
 	// MarkTrue sets the condition of type t to True. If all dependents are True, the happy condition becomes True, with
-	// the happy reason of the set and no message. The message is formatted as by fmt.Sprintf.
+	// the happy reason of the set and no message. In a controller, its observedGeneration is then the oldest of those of
+	// its dependents. The message is formatted as by fmt.Sprintf.
 	MarkTrue(t string, reason, messageFormat string, messageA ...interface{})
 
 	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent, the happy condition becomes Unknown with
@@ -81,13 +82,21 @@ func (m *conditionManager) SetCondition(condition metav1.Condition) {
 	if m.status == nil {
 		return
 	}
-	// The API stores times in seconds. With a higher precision the resource would differ from the stored one.
-	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	if condition.ObservedGeneration == 0 {
 		condition.ObservedGeneration = m.observation.Generation()
 	} else {
 		m.observation.Manage(false, condition.Type)
 	}
+	m.put(condition)
+}
+
+// put adds or replaces a condition.
+func (m *conditionManager) put(condition metav1.Condition) {
+	if m.status == nil {
+		return
+	}
+	// The API stores times in seconds. With a higher precision the resource would differ from the stored one.
+	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	current := m.status.GetConditions()
 	conditions := make([]metav1.Condition, 0, len(current)+1)
 	for _, c := range current {
@@ -141,7 +150,30 @@ func (m *conditionManager) MarkTrue(t string, reason, messageFormat string, mess
 			return
 		}
 	}
-	m.mark(m.set.happyType, metav1.ConditionTrue, m.set.happyReason, "")
+	m.put(metav1.Condition{
+		Type: m.set.happyType, Status: metav1.ConditionTrue, Reason: m.set.happyReason,
+		ObservedGeneration: m.oldestGeneration(),
+	})
+}
+
+// oldestGeneration returns the oldest generation that the dependents are about, or 0 if the generation of the resource
+// is unknown. A step that has not run for a new generation must not be counted as if it had. A dependent without a
+// generation may be about any.
+func (m *conditionManager) oldestGeneration() int64 {
+	oldest := m.observation.Generation()
+	if oldest == 0 {
+		return 0
+	}
+	for _, dependent := range m.set.dependents {
+		if c := m.GetCondition(dependent); c != nil && c.ObservedGeneration < oldest {
+			// After a reconcile without an error, all steps have run.
+			m.observation.Manage(true, m.set.happyType)
+			m.observation.Manage(true, m.set.dependents...)
+			m.observation.Summarize(m.set.happyType)
+			oldest = max(c.ObservedGeneration, 1)
+		}
+	}
+	return oldest
 }
 
 func (m *conditionManager) MarkUnknown(t string, reason, messageFormat string, messageA ...interface{}) {
@@ -176,13 +208,16 @@ func (m *conditionManager) InitializeConditions() {
 		m.mark(m.set.happyType, metav1.ConditionUnknown, reasonInitializing, "")
 	}
 	// the dependents of a happy resource were True; missing ones are new
-	status := metav1.ConditionUnknown
-	if m.IsHappy() {
-		status = metav1.ConditionTrue
+	initial := metav1.Condition{
+		Status: metav1.ConditionUnknown, Reason: reasonInitializing, ObservedGeneration: m.observation.Generation(),
+	}
+	if happy := m.GetCondition(m.set.happyType); ConditionIsTrue(happy) {
+		initial.Status, initial.ObservedGeneration = metav1.ConditionTrue, happy.ObservedGeneration
 	}
 	for _, dependent := range m.set.dependents {
 		if m.GetCondition(dependent) == nil {
-			m.mark(dependent, status, reasonInitializing, "")
+			initial.Type = dependent
+			m.put(initial)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/observed"
 	"trueup.dev/internal/setups"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -121,7 +122,7 @@ func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, 
 	if !ok {
 		return reconcilers.Result{}, fmt.Errorf("a copy of %T is not of the same type", object)
 	}
-	result, err := l.call(ctx, copied)
+	result, err := l.call(observed.WithCopy(ctx, copied), copied)
 	adoptObservedGeneration(object, copied)
 	return result, err
 }

@@ -14,6 +14,7 @@ import (
 	"trueup.dev/internal/difference"
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/observed"
 	"trueup.dev/internal/step"
 	"trueup.dev/validation"
 )
@@ -98,7 +99,7 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	}
 	before := cast.DeepCopyObject().(CT)
 
-	result, err := r.Reconciler.Reconcile(StashResourceType(ctx, empty.Like(cast)), cast)
+	result, err := r.Reconciler.Reconcile(observed.WithCopy(StashResourceType(ctx, empty.Like(cast)), cast), cast)
 	if difference.Equal(before, cast) {
 		return result, err
 	}

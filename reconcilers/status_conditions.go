@@ -74,7 +74,7 @@ func (s *statusType) observeConditions(obj, original client.Object, observation 
 		switch observed := c.ObservedGeneration; {
 		case observed == 0 && (changed || before.ObservedGeneration != 0):
 			c.ObservedGeneration = generation
-		case changed && observed == before.ObservedGeneration && observed < generation:
+		case changed && observed == before.ObservedGeneration && observed < generation && !observation.IsSummary(c.Type):
 			c.ObservedGeneration = generation // the condition was changed in place
 		case err == nil && 0 < observed && observed < generation && observation.IsManaged(c.Type):
 			c.ObservedGeneration = generation

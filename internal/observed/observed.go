@@ -6,6 +6,8 @@ package observed
 import (
 	"context"
 	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 type key struct{}
@@ -15,16 +17,47 @@ type Observation struct {
 	generation int64
 	// status is the addressable status struct of the resource.
 	status reflect.Value
-	// managed holds the types of the conditions that the reconcilers manage. The value is false if they set the condition
-	// with an explicit generation.
+	*conditions
+}
+
+// conditions are those that the reconcilers manage. A resource and its casts share them.
+type conditions struct {
+	// managed holds their types. The value is false if the condition was set with an explicit generation.
 	managed map[string]bool
+	// summaries are the types of the conditions whose generation follows from that of others.
+	summaries map[string]bool
 }
 
 // WithGeneration returns a context for the reconcile of a resource with that generation. The status is the addressable
 // status struct of the resource.
 func WithGeneration(ctx context.Context, generation int64, status reflect.Value) (context.Context, *Observation) {
-	o := &Observation{generation: generation, status: status}
+	o := &Observation{generation: generation, status: status, conditions: &conditions{}}
 	return context.WithValue(ctx, key{}, o), o
+}
+
+// WithCopy returns a context in which the conditions of a copy of the observed resource belong to the observation, for
+// example of a cast. It returns ctx if nothing is observed, or if the copy has no status struct.
+func WithCopy(ctx context.Context, copied client.Object) context.Context {
+	o, ok := ctx.Value(key{}).(*Observation)
+	if !ok {
+		return ctx
+	}
+	value := reflect.ValueOf(copied).Elem()
+	if value.Kind() != reflect.Struct {
+		return ctx
+	}
+	field, ok := value.Type().FieldByName("Status")
+	if !ok {
+		return ctx
+	}
+	status, err := value.FieldByIndexErr(field.Index)
+	if err == nil && status.Kind() == reflect.Pointer {
+		status = status.Elem()
+	}
+	if err != nil || status.Kind() != reflect.Struct {
+		return ctx
+	}
+	return context.WithValue(ctx, key{}, &Observation{generation: o.generation, status: status, conditions: o.conditions})
 }
 
 // Of returns the observation that the conditions of the status belong to, or nil if it is unknown: outside of a
@@ -67,6 +100,19 @@ func (o *Observation) Manage(byRoot bool, conditionTypes ...string) {
 			o.managed[t] = byRoot
 		}
 	}
+}
+
+// Summarize records a condition whose generation follows from that of others.
+func (o *Observation) Summarize(conditionType string) {
+	if o.summaries == nil {
+		o.summaries = map[string]bool{}
+	}
+	o.summaries[conditionType] = true
+}
+
+// IsSummary reports whether the generation of a condition follows from that of others.
+func (o *Observation) IsSummary(conditionType string) bool {
+	return o != nil && o.summaries[conditionType]
 }
 
 // IsManaged reports whether the root reconciler sets the generation of a condition.
