@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +30,10 @@ var (
 // ChildSetReconciler manages a set of objects of one kind for the reconciled resource. It works like a
 // [ChildReconciler] for each child. Desired and existing children are matched by the id that IdentifyChild returns, and
 // then by name: a child whose id another client has changed is repaired. They are managed in the order of their ids. If
-// the API server refuses a child, the others are managed, and the errors are joined. Any other error stops the
-// reconciler.
+// a child fails, the others are managed, and the errors are joined.
+//
+// If a test calls the reconciler directly, as table tests do, an error that is not from the API server stops it, and the
+// result has no failed children: users' tests expect this.
 //
 // RBAC, with the group and the plural of the children's kind:
 //
@@ -78,10 +81,10 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	HarmonizeImmutableFields func(current, desired ChildType)
 	Sanitize                 func(child ChildType) any
 
-	// ReflectChildrenStatusOnParent updates the status of the parent in memory from the children. It is called once,
-	// also for a parent that is being deleted and after a child has failed. The result then does not contain the failed
-	// child and the children after it. ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError is
-	// required. If both are set, the latter is used.
+	// ReflectChildrenStatusOnParent updates the status of the parent in memory from the children. In a controller, it is
+	// called once in each request that could list the children: also for a parent that is being deleted, if a child has
+	// failed, and if the desired children are unknown. ReflectChildrenStatusOnParent or
+	// ReflectChildrenStatusOnParentWithError is required. If both are set, the latter is used.
 	ReflectChildrenStatusOnParent func(ctx context.Context, parent Type, result ChildSetResult[ChildType])
 
 	// ReflectChildrenStatusOnParentWithError is like ReflectChildrenStatusOnParent and can return an error.
@@ -129,21 +132,33 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 type ChildSetResult[T client.Object] struct {
 	// Children is sorted by id.
 	Children []ChildSetPartialResult[T]
+	// Err is the error of DesiredChildren, or of its ids, or nil. With it, no child was reconciled.
+	Err error
 }
 
 // ChildSetPartialResult is the result of managing one child of a set.
 type ChildSetPartialResult[T client.Object] struct {
 	// Id is the id of the child.
 	Id string
-	// Child is the child in the API server. It is nil if the child does not exist or was deleted.
+	// Child is the child in the API server. It is nil if the child does not exist or was deleted. If Err is not nil, it
+	// may not have the desired state.
 	Child T
-	// Err is nil or a reflected error.
+	// Err is nil, or says why the child may not have the desired state. Reflected errors are retried as for a
+	// [ChildReconciler]; others are also returned by the reconciler. It is [ErrChildNotReconciled] if the child was not
+	// tried.
 	Err error
 }
 
-// AggregateError returns the errors of all children as one error, or nil if no child has an error.
+// ErrChildNotReconciled is the error of a child of a set that was not tried, because the desired children are unknown or
+// the request has ended.
+var ErrChildNotReconciled = errors.New("the child was not reconciled")
+
+// AggregateError returns Err and the errors of all children as one error, or nil if there is none.
 func (r *ChildSetResult[T]) AggregateError() error {
 	errs := []error{}
+	if r.Err != nil {
+		errs = append(errs, r.Err)
+	}
 	for _, child := range r.Children {
 		if child.Err != nil {
 			errs = append(errs, child.Err)
@@ -243,7 +258,10 @@ func (r *ChildSetReconciler[T, CT, CLT]) reconcile(ctx context.Context, parent T
 	known := knownChildren[CT](ctx)
 	desired, onlyStatus, err := r.desiredByID(ctx, parent)
 	if err != nil {
-		return err
+		if !inController(ctx) {
+			return err
+		}
+		return joinErrors(err, r.ReflectChildrenStatusOnParentWithError(ctx, parent, r.untried(known, err)))
 	}
 	deleting := MustRemove(ctx, parent)
 	result := ChildSetResult[CT]{}
@@ -289,8 +307,21 @@ func (r *ChildSetReconciler[T, CT, CLT]) pair(
 	return byID
 }
 
-// eachChild manages the children in the order of their ids and appends the outcomes to result. After an error of the
-// API server about one child, the others are managed. Any other error would probably be repeated.
+// untried returns the result if no child is managed, because the desired ones are unknown.
+func (r *ChildSetReconciler[T, CT, CLT]) untried(known []CT, err error) ChildSetResult[CT] {
+	result := ChildSetResult[CT]{Err: err}
+	for _, child := range known {
+		result.Children = append(result.Children, ChildSetPartialResult[CT]{
+			Id: r.IdentifyChild(child), Child: r.children.private(child), Err: ErrChildNotReconciled,
+		})
+	}
+	slices.SortStableFunc(result.Children, func(a, b ChildSetPartialResult[CT]) int { return strings.Compare(a.Id, b.Id) })
+	return result
+}
+
+// eachChild manages the children in the order of their ids and appends the outcomes to result. In a controller, the
+// error of one child does not stop the others. Users' tests expect that an error that the API server did not return
+// stops them, and that failed children have no outcome.
 func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	ctx context.Context, parent T, known map[string][]CT, desired map[string]CT, onlyStatus bool,
 	result *ChildSetResult[CT],
@@ -303,8 +334,16 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 	}
 	slices.Sort(ids)
 
+	reportsAll := inController(ctx)
 	errs := []error{}
 	for _, id := range ids {
+		if err := interrupted(ctx); err != nil && reportsAll {
+			if len(errs) == 0 || !errors.Is(errs[len(errs)-1], context.Cause(ctx)) {
+				errs = append(errs, err)
+			}
+			result.Children = append(result.Children, r.failed(id, known[id], ErrChildNotReconciled))
+			continue
+		}
 		_, err := step.Run(ctx, step.Node{Name: id, Item: true}, parent, func(ctx context.Context, parent T) (Result, error) {
 			if onlyStatus {
 				stepRunFrom(ctx).noteReadiness(known[id][0])
@@ -322,12 +361,23 @@ func (r *ChildSetReconciler[T, CT, CLT]) eachChild(
 		})
 		if err != nil {
 			errs = append(errs, err)
-			if apierrs.ReasonForError(err) == metav1.StatusReasonUnknown {
+			if reportsAll {
+				result.Children = append(result.Children, r.failed(id, known[id], err))
+			} else if apierrs.ReasonForError(err) == metav1.StatusReasonUnknown {
 				break
 			}
 		}
 	}
 	return joinErrors(errs...)
+}
+
+// failed returns the outcome of a child that was not brought to its desired state.
+func (r *ChildSetReconciler[T, CT, CLT]) failed(id string, known []CT, err error) ChildSetPartialResult[CT] {
+	partial := ChildSetPartialResult[CT]{Id: id, Err: err}
+	if len(known) > 0 {
+		partial.Child = r.children.private(known[0])
+	}
+	return partial
 }
 
 // desiredByID returns the desired children by id. The second value reports whether only the status is reconciled.

@@ -126,6 +126,12 @@ func (r root) beginRequest(
 	return this.scope.ontoRoot(ctx), this, 0
 }
 
+// inController reports whether a controller made the request, and not a test that calls a reconciler directly.
+func inController(ctx context.Context) bool {
+	w := waitsFrom(ctx)
+	return w != nil && w.byController
+}
+
 // run executes do as the step of the root reconciler and settles the outcome.
 func (r *request) run(
 	ctx context.Context, root root, do func(ctx context.Context, _ client.Object) (Result, error),

@@ -41,6 +41,9 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 		ReflectChildrenStatusOnParentWithError: func(
 			ctx context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap],
 		) error {
+			if result.Err != nil || site.DeletionTimestamp != nil {
+				return nil // the languages are unknown, or no longer wanted
+			}
 			files := filesStash.RetrieveOrEmpty(ctx)
 			site.Status.Languages = nil
 			for _, language := range result.Children {
@@ -53,9 +56,7 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 					files[language.Id] = language.Child.Data
 				}
 			}
-			if len(site.Status.Languages) == len(site.Spec.Languages) { // the set ends at the first language that fails
-				site.Status.ConditionManager(ctx).MarkTrue(websitev1.ConditionContentReady, "Rendered", "")
-			}
+			site.Status.ConditionManager(ctx).MarkTrue(websitev1.ConditionContentReady, "Rendered", "")
 			return nil
 		},
 	}
