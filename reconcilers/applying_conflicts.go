@@ -73,6 +73,11 @@ func (e *FieldConflictError) Error() string {
 		e.Object, e.FieldOwner, strings.Join(fields, "; "))
 }
 
+// Status returns the error with [ReasonFieldConflict], by which it is reflected on the parent of a child.
+func (e *FieldConflictError) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Reason: ReasonFieldConflict, Message: e.Error()}
+}
+
 // policyAt returns the policy for a path with a leading dot.
 func (r *ApplyingObjectManager[T]) policyAt(path string) ConflictPolicy {
 	policy, longest := r.Conflicts, -1

@@ -78,7 +78,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 
 	// ReflectChildStatusOnParent updates the status of the parent in memory from the child in the API server. The child
 	// is nil if it does not exist. After [OnlyReconcileChildStatus] it is a blank object instead. The child has a
-	// deletion timestamp if a new child waits for its name. The error is nil or has one of ReflectedChildErrorReasons.
+	// deletion timestamp if a new child waits for its name. The error is nil or one
+	// that ReflectedChildErrorReasons or ReflectChildErrorsAfter select.
 	// It is not called for a parent that is being deleted. ReflectChildStatusOnParent or
 	// ReflectChildStatusOnParentWithError is required. If both are set, the latter is used.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
@@ -87,11 +88,17 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
 	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned.
-	// Defaults to AlreadyExists, Forbidden and Invalid. An empty, non-nil slice means no reasons. After a reflected
-	// error, a controller reconciles the parent again after 10 seconds. The delay doubles each time, up to 5 minutes.
-	// An AlreadyExists error is not retried if the conflicting object is tracked. The metric
-	// trueup_reflected_errors_total counts reflected errors.
+	// Defaults to AlreadyExists, Forbidden, Invalid, RequestEntityTooLarge and [ReasonFieldConflict]. An empty, non-nil
+	// slice means no reasons. After a reflected error, a controller reconciles the parent again after 10 seconds. The
+	// delay doubles each time, up to 5 minutes. An AlreadyExists error is not retried if the conflicting object is
+	// tracked. The metric trueup_reflected_errors_total counts reflected errors.
 	ReflectedChildErrorReasons []metav1.StatusReason
+
+	// ReflectChildErrorsAfter is the number of failed attempts in a row after which any error of a request about the
+	// child is reflected on the parent, for example that a webhook is down. It is then retried like the others. 1 means
+	// at once. Conflicts are never reflected. The number is kept in memory. Defaults to 0: only the errors of
+	// ReflectedChildErrorReasons are reflected.
+	ReflectChildErrorsAfter int
 
 	// ChildObjectManager creates, updates and deletes the child. Either ChildObjectManager or MergeBeforeUpdate is
 	// required. With MergeBeforeUpdate, the reconciler uses an [UpdatingObjectManager].
@@ -156,7 +163,8 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			reconciler: fmt.Sprintf("ChildReconciler %q", r.Name), childType: r.ChildType, childListType: r.ChildListType,
 			skipOwnerReference: r.SkipOwnerReference,
 			manager:            r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
-			reflectedReasons: r.ReflectedChildErrorReasons, adopts: r.Adopt, releases: r.Release,
+			reflects: reflectedErrorsOf{reasons: r.ReflectedChildErrorReasons, attempts: r.ReflectChildErrorsAfter},
+			adopts:   r.Adopt, releases: r.Release,
 		}
 	})
 }

@@ -4,9 +4,12 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +27,8 @@ var (
 	configMapResource = schema.GroupResource{Resource: "configmaps"}
 	errExists         = apierrs.NewAlreadyExists(configMapResource, "child")
 	errForbidden      = apierrs.NewForbidden(configMapResource, "child", errTest)
+	errTooLarge       = apierrs.NewInternalError(errors.New("etcdserver: request is too large"))
+	errWebhook        = apierrs.NewInternalError(errors.New("failed calling webhook"))
 	errNotFound       = apierrs.NewNotFound(configMapResource, "child")
 )
 
@@ -61,8 +66,11 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 
 	cases := subReconcilerTests{
 		// The user can fix these errors, but a retry cannot.
-		"forbidden": reflects(errForbidden, subReconcilerCase{}),
-		"invalid":   reflects(errInvalid, subReconcilerCase{}),
+		"forbidden":               reflects(errForbidden, subReconcilerCase{}),
+		"invalid":                 reflects(errInvalid, subReconcilerCase{}),
+		"too large":               reflects(apierrs.NewRequestEntityTooLargeError("limit is 3145728"), subReconcilerCase{}),
+		"too large for etcd":      reflects(errTooLarge, subReconcilerCase{}),
+		"fields of other clients": reflects(&reconcilers.FieldConflictError{Object: "it"}, subReconcilerCase{}),
 		// Object managers may wrap errors.
 		"wrapped": reflects(fmt.Errorf("wrapped: %w", errInvalid), subReconcilerCase{}),
 		// These errors do not concern the child.
@@ -124,6 +132,52 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 			tc.ExpectCreates = objects{rtesting.With(wanted("child"), claimed)}
 		}
 	}).Run(t, scheme, childFactory)
+}
+
+// Can a condition say that the webhook of a child is down? After as many attempts as the author wants, and again after
+// each success.
+func TestChildReconciler_ReflectsAnyErrorAfterAttempts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after int
+		err   error
+		// want has an entry for each reconcile: "error", or what is reflected. The child cannot be created in the first
+		// three.
+		want []string
+	}{
+		"never":     {0, errWebhook, []string{"error", "error", "error", `"child"`}},
+		"at once":   {1, errWebhook, []string{"nothing", "nothing", "nothing", `"child"`}},
+		"the third": {3, errWebhook, []string{"error", "error", "nothing", `"child"`}},
+		"network":   {2, errTest, []string{"error", "nothing", "nothing", `"child"`}},
+		"conflict":  {1, errConflict, []string{"error", "error", "error", `"child"`}},
+		"quiet":     {1, reconcilers.ErrHaltSubReconcilers, []string{"", "", "", `"child"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource())
+			child := newChild(showReflected)
+			child.ReflectChildErrorsAfter = tc.after
+			root := &resourceReconciler{Config: w.Config, Reconciler: child}
+			w.Fail("create ConfigMap default/child", tc.err)
+			got := []string{}
+			for i := range tc.want {
+				if i == 3 {
+					w.Heal()
+				}
+				result, err := root.ReconcileManaged(t.Context(), testRequest)
+				if err != nil {
+					got = append(got, "error")
+					continue
+				}
+				what, _, reflected := strings.Cut(stored(w, newResource()).Status.Fields["reflected"], ":")
+				got = append(got, what)
+				if reflected && result.RequeueAfter <= 0 {
+					t.Errorf("a reflected error is not retried: %+v", result)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected outcomes of the reconciles (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestChildReconciler_IgnoresTerminatingChildren(t *testing.T) {

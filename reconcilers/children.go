@@ -33,7 +33,8 @@ type children[Type, ChildType client.Object] struct {
 	manager            ObjectManager[ChildType]
 	listOptions        func(ctx context.Context, resource Type) []client.ListOption
 	ourChild           func(resource Type, child ChildType) bool
-	reflectedReasons   []metav1.StatusReason
+	// reflects decides which errors are reflected on the parent.
+	reflects reflectedErrorsOf
 	// finalizer is held on the parent while children exist, or "".
 	finalizer string
 	// adopts and releases are the fields Adopt and Release, or nil.
@@ -64,11 +65,6 @@ type children[Type, ChildType client.Object] struct {
 	tracked bool
 }
 
-// defaultReflectedReasons are the reasons of API errors that concern the child and not the state of the cluster.
-var defaultReflectedReasons = []metav1.StatusReason{
-	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
-}
-
 // defaultChildren sets the defaults of fields that are not set.
 func defaultChildren[CT client.Object, CLT client.ObjectList](
 	childType *CT, listType *CLT, name *string, suffix string, reflectedReasons *[]metav1.StatusReason,
@@ -97,6 +93,9 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	}
 	if c.skipOwnerReference && (c.adopts != nil || c.releases != nil) {
 		problems.add("%s must not implement Adopt or Release since owner references are not used", reconciler)
+	}
+	if c.reflects.attempts < 0 {
+		problems.add("%s must not set a negative ReflectChildErrorsAfter, got %d", reconciler, c.reflects.attempts)
 	}
 }
 
@@ -225,7 +224,11 @@ func (c *children[T, CT]) manageChild(
 		return nothing, err
 	}
 	if err := c.deleteExtra(ctx, parent, chosen.extra); err != nil {
-		return nothing, err
+		if deleting || !c.reflects.persists(ctx, parent, c.idOf(desired), err) {
+			return nothing, err
+		}
+		inventoryFrom(ctx).keep()
+		return outcome[CT]{child: c.private(chosen.child), err: err}, nil
 	}
 	c.warnUnidentified(ctx, parent, chosen)
 	c.reportName(ctx, parent, chosen.child, desired)
@@ -265,13 +268,23 @@ func (c *children[T, CT]) manageChild(
 		if !nilcheck.IsNilPointer(child) {
 			inventoryFrom(ctx).declare(ctx, c.childType, child)
 		}
+		c.reflects.succeeded(parent, c.idOf(desired))
 		return outcome[CT]{child: child}, nil
 	}
 	inventoryFrom(ctx).keep()
-	if err := c.notForStatus(ctx, parent, desired, err); err != nil {
-		return nothing, err
+	if reported := c.notForStatus(ctx, parent, desired, err); reported != nil &&
+		!c.reflects.persists(ctx, parent, c.idOf(desired), err) {
+		return nothing, reported
 	}
 	return outcome[CT]{child: child, err: err}, nil
+}
+
+// idOf returns the id of a desired child of a set, or "".
+func (c *children[T, CT]) idOf(desired CT) string {
+	if c.identify == nil || nilcheck.IsNilPointer(desired) {
+		return ""
+	}
+	return c.identify(desired)
 }
 
 // deleteExtra deletes children until a deletion fails.
@@ -404,8 +417,8 @@ func (c *children[T, CT]) claim(ctx context.Context, parent T, desired CT) error
 // notForStatus returns nil if the error from managing a child is reflected on the status of the parent. Otherwise it
 // returns the error to report.
 func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT, cause error) error {
-	reason := apierrs.ReasonForError(cause)
-	if !slices.Contains(c.reflectedReasons, reason) {
+	reason := reasonOf(cause)
+	if !slices.Contains(c.reflects.reasons, reason) {
 		return cause
 	}
 	if reason != metav1.StatusReasonAlreadyExists || nilcheck.IsNilPointer(desired) {

@@ -91,9 +91,12 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
 
 	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned.
-	// Defaults to AlreadyExists, Forbidden and Invalid. An empty, non-nil slice means no reasons. Reflected errors are
-	// retried like those of a [ChildReconciler].
+	// They, and the default, are those of a [ChildReconciler]. An empty, non-nil slice means no reasons.
 	ReflectedChildErrorReasons []metav1.StatusReason
+
+	// ReflectChildErrorsAfter is the number of failed attempts in a row after which any error of a request about a child
+	// is reflected and not returned, as in a [ChildReconciler]. Defaults to 0: never.
+	ReflectChildErrorsAfter int
 
 	// ListOptions restrict the list in which children are searched. Field selectors need an index in the cache. They
 	// are omitted from lists that the API server answers. Defaults to the namespace of the parent.
@@ -192,8 +195,9 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			reconciler: fmt.Sprintf("ChildSetReconciler %q", r.Name), identify: r.IdentifyChild,
 			childType: r.ChildType, childListType: r.ChildListType, skipOwnerReference: r.SkipOwnerReference,
 			manager: r.ChildObjectManager, listOptions: r.ListOptions, ourChild: r.OurChild,
-			reflectedReasons: r.ReflectedChildErrorReasons, finalizer: r.Finalizer,
-			adopts: r.Adopt, releases: r.Release,
+			finalizer: r.Finalizer,
+			reflects:  reflectedErrorsOf{reasons: r.ReflectedChildErrorReasons, attempts: r.ReflectChildErrorsAfter},
+			adopts:    r.Adopt, releases: r.Release,
 		}
 		r.reconciler = &SyncReconciler[T]{Name: "Children", Sync: r.reconcile, SyncDuringFinalization: true}
 		if r.Finalizer != "" {

@@ -100,7 +100,8 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 			},
 			is: errTest,
 			want: "ResourceResourceReconciler.ConfigMapChildSetReconciler.Children.a: ConfigMap default/child-a: failure of " +
-				"the test",
+				"the test; ResourceResourceReconciler.ConfigMapChildSetReconciler.Children.b: ConfigMap default/child-b: " +
+				"failure of the test",
 			events: []string{""},
 		},
 		"DesiredChildren": {

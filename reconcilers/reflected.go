@@ -3,13 +3,18 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -19,6 +24,77 @@ const (
 	firstReflectedRetry = 10 * time.Second
 	lastReflectedRetry  = 5 * time.Minute
 )
+
+// ReasonFieldConflict is the reason of a [FieldConflictError] among [ChildReconciler].ReflectedChildErrorReasons.
+const ReasonFieldConflict metav1.StatusReason = "FieldConflict"
+
+// defaultReflectedReasons are the reasons of errors that concern the child and not the state of the cluster.
+var defaultReflectedReasons = []metav1.StatusReason{
+	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+	metav1.StatusReasonRequestEntityTooLarge, ReasonFieldConflict,
+}
+
+// reasonOf returns the reason of an error of the API server. An object above the limit of etcd, which is below the limit
+// of the API server, is an internal error there.
+func reasonOf(err error) metav1.StatusReason {
+	reason := apierrs.ReasonForError(err)
+	if isTooLarge(err) {
+		return metav1.StatusReasonRequestEntityTooLarge
+	}
+	return reason
+}
+
+// isTooLarge reports whether the API server or its database refuses an object because of its size.
+func isTooLarge(err error) bool {
+	return apierrs.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "etcdserver: request is too large")
+}
+
+// reflectedErrorsOf decides which errors of children are reflected on the status of their parents.
+type reflectedErrorsOf struct {
+	// reasons are those of errors that are reflected at once.
+	reasons []metav1.StatusReason
+	// attempts is the number of failed attempts in a row after which any error is reflected. 0 means never.
+	attempts int
+	// failed has the number of failed attempts by the id of the child.
+	failed perObject[map[string]int]
+}
+
+// persists counts a failed attempt, and reports whether the error is reflected because there were enough. The error is
+// then retried like other reflected errors. A conflict only says that the caches are not up to date, and is retried at
+// once.
+func (r *reflectedErrorsOf) persists(ctx context.Context, parent client.Object, id string, err error) bool {
+	if r.attempts <= 0 || isQuiet(err) || ctx.Err() != nil || apierrs.IsConflict(err) {
+		return false
+	}
+	before, _ := r.failed.get(parent)
+	after := maps.Clone(before)
+	if after == nil {
+		after = map[string]int{}
+	}
+	after[id]++
+	now := time.Now()
+	r.failed.put(parent, after, now, now.Add(stateTTL))
+	if after[id] < r.attempts {
+		return false
+	}
+	reflectedFrom(ctx).note(cmp.Or(reasonOf(err), "Unknown"), false)
+	return true
+}
+
+// succeeded forgets the failed attempts of a child.
+func (r *reflectedErrorsOf) succeeded(parent client.Object, id string) {
+	if r.attempts <= 0 {
+		return
+	}
+	before, _ := r.failed.get(parent)
+	if _, failed := before[id]; !failed {
+		return
+	}
+	after := maps.Clone(before)
+	delete(after, id)
+	now := time.Now()
+	r.failed.put(parent, after, now, now.Add(stateTTL))
+}
 
 var reflectedErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "trueup_reflected_errors_total",
