@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"trueup.dev/internal/conditions"
 	"trueup.dev/internal/observed"
 )
 
@@ -20,6 +21,9 @@ import (
 // Conditions are kept sorted by type. A condition whose status changes gets the time of the manager as its
 // lastTransitionTime, truncated to the second; a condition that only gets a new reason or message keeps its time, as
 // metav1.Condition specifies.
+//
+// A message above 32,768 bytes is cut, and a reason with characters that the API server refuses is replaced: it would
+// refuse the whole status.
 //
 // A manager is not safe for concurrent use, because the status is not.
 type ConditionManager interface {
@@ -95,13 +99,17 @@ func (m *conditionManager) put(condition metav1.Condition) {
 	if m.status == nil {
 		return
 	}
+	given := condition.Reason
+	if condition = conditions.Mend(condition); given == "" && m.observation == nil {
+		condition.Reason = "" // users' tests compare conditions without a reason
+	}
 	// The API stores times in seconds. With a higher precision the resource would differ from the stored one.
 	condition.LastTransitionTime = metav1.NewTime(m.now).Rfc3339Copy()
 	current := m.status.GetConditions()
-	conditions := make([]metav1.Condition, 0, len(current)+1)
+	changed := make([]metav1.Condition, 0, len(current)+1)
 	for _, c := range current {
 		if c.Type != condition.Type {
-			conditions = append(conditions, c)
+			changed = append(changed, c)
 			continue
 		}
 		// A new reason or message is not a transition.
@@ -112,7 +120,7 @@ func (m *conditionManager) put(condition metav1.Condition) {
 			return
 		}
 	}
-	m.store(append(conditions, condition))
+	m.store(append(changed, condition))
 }
 
 func sameButForTime(a, b metav1.Condition) bool {

@@ -44,9 +44,12 @@ func reasonOf(err error) metav1.StatusReason {
 	return reason
 }
 
-// isTooLarge reports whether the API server or its database refuses an object because of its size.
+// isTooLarge reports whether the API server, its database, or the connection between them refuses an object because of
+// its size.
 func isTooLarge(err error) bool {
-	return apierrs.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "etcdserver: request is too large")
+	return apierrs.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(err.Error(), "etcdserver: request is too large") ||
+		strings.Contains(err.Error(), "trying to send message larger than max")
 }
 
 // reflectedErrorsOf decides which errors of children are reflected on the status of their parents.

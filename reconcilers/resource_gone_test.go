@@ -4,9 +4,12 @@ package reconcilers_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,4 +91,27 @@ func TestResourceReconciler_KeepsTracksWhenFetchFails(t *testing.T) {
 	observers, err := w.Config.Tracker.GetObservers(newConfigMap("theme"))
 	wantErr(t, nil, err)
 	equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
+}
+
+// Is a resource that is deleted during its reconcile reported as a failure? Nothing is logged, recorded or returned.
+func TestResourceReconciler_DeletedDuringTheReconcile(t *testing.T) {
+	w := newWorld(t, newResource())
+	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{
+		Sync: func(ctx context.Context, resource *fixture.Resource) error {
+			resource.Status.Fields = map[string]string{"key": "value"}
+			return w.Server.Delete(ctx, resource.DeepCopy())
+		},
+	}}
+	logged := []string{}
+	ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	_, err := r.ReconcileManaged(ctx, testRequest)
+	wantErr(t, nil, err)
+	equal(t, "requests and events", []string{
+		"get Resource default/test", "update Resource/status default/test", "live get Resource default/test",
+	}, w.Trace())
+	for _, line := range logged {
+		if strings.Contains(line, "error") {
+			t.Errorf("unexpected log line %s", line)
+		}
+	}
 }

@@ -5,6 +5,8 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -87,6 +89,9 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 	if r.SkipStatusUpdate {
 		return result, err
 	}
+	if this.byController {
+		r.status.mendConditions(resource)
+	}
 	r.status.setLoopCondition(resource, r.Config, &r.requests.looping, req)
 	r.status.observeConditions(resource, original, observation, err)
 	r.status.keepTransitionTimes(resource, original)
@@ -96,7 +101,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		}
 		return result, err
 	}
-	result, err = r.writeStatus(ctx, resource, original, result, err, r.StatusEvents || !this.byController)
+	result, err = r.writeStatus(ctx, this, resource, original, result, err)
 	if !this.byController {
 		result = Result{}
 	}
@@ -168,7 +173,7 @@ func (r *ResourceReconciler[T]) mustWriteStatus(ctx context.Context, resource, o
 // writeStatus writes the status. It never hides a failure: if reconcilers returned an error that is not quiet, it
 // returns the error although the status was written. The request is then retried with back-off, logged and counted.
 func (r *ResourceReconciler[T]) writeStatus(
-	ctx context.Context, resource, original T, result Result, reconcileErr error, announce bool,
+	ctx context.Context, this *request, resource, original T, result Result, reconcileErr error,
 ) (Result, error) {
 	log := logr.FromContextOrDiscard(ctx)
 	write := r.statusWriter(resource)
@@ -188,7 +193,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	case err == nil:
 		scopeFrom(ctx).stored.confirm()
 		r.admitted.learn(r.status, requested, resource)
-		if announce {
+		if r.StatusEvents || !this.byController {
 			r.Config.recorder().Event(resource, corev1.EventTypeNormal, write.succeeded, write.done)
 		}
 		return result, reconcileErr
@@ -200,6 +205,14 @@ func (r *ResourceReconciler[T]) writeStatus(
 	case apierrs.IsNotFound(err) && resource.GetDeletionTimestamp() != nil && len(resource.GetFinalizers()) == 0:
 		// The resource was deleted when its last finalizer was removed.
 		return result, reconcileErr
+	case apierrs.IsNotFound(err) && this.byController:
+		if err = r.explainNotFound(ctx, resource, err); err == nil {
+			return result, reconcileErr // the resource was deleted during the request
+		}
+	case this.byController:
+		err = r.writeRest(ctx, write, resource, original, err)
+	}
+	switch {
 	case reconcileErr == nil:
 		reconcileErr = err
 	default:
@@ -220,6 +233,24 @@ type statusWrite[T client.Object] struct {
 	succeeded, done string
 	failed, failure string
 	write           func(ctx context.Context, resource, original T) error
+}
+
+// writeRest writes a status without what the API server refused of it, and returns the refusal with the names of these
+// fields.
+func (r *ResourceReconciler[T]) writeRest(
+	ctx context.Context, write statusWrite[T], resource, original T, refusal error,
+) error {
+	if !apierrs.IsInvalid(refusal) && !isTooLarge(refusal) {
+		return refusal
+	}
+	reduced, fields, err := r.status.without(refusal, resource, original)
+	if err != nil || len(fields) == 0 {
+		return errors.Join(refusal, err)
+	}
+	if err := write.write(ctx, reduced.(T), original); err != nil {
+		return errors.Join(refusal, err)
+	}
+	return fmt.Errorf("without %s, the rest was written: %w", strings.Join(fields, ", "), refusal)
 }
 
 // patchesStatus reports whether the status is patched. This applies to ducks: an update would remove the fields that

@@ -5,14 +5,20 @@ package testing
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/conditions"
+	"trueup.dev/internal/empty"
 )
 
 // Status implements [client.Client].
@@ -128,7 +134,62 @@ func (c *subResourceClient) Update(
 	} else {
 		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
 	}
-	return c.call(ctx, action, body, c.isStatus(), func() error { return c.client.Update(ctx, obj, opts...) })
+	return c.call(ctx, action, body, c.isStatus(), func() error {
+		if err := c.refuseConditions(ctx, obj, body); err != nil {
+			return err
+		}
+		return c.client.Update(ctx, obj, opts...)
+	})
+}
+
+// refuseConditions returns the error of an API server for new or changed conditions that are invalid: it refuses the
+// whole status. Fake clients store them. Conditions of given objects may be incomplete.
+func (c *subResourceClient) refuseConditions(ctx context.Context, obj, body client.Object) error {
+	written := conditionsOf(body)
+	if !c.isStatus() || len(written) == 0 {
+		return nil
+	}
+	path := field.NewPath("status", "conditions")
+	if len(conditions.Validate(written, nil, path)) == 0 {
+		return nil
+	}
+	stored := empty.Like(obj)
+	if err := c.wrapper.client.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
+		return nil //nolint:nilerr // the update fails, too
+	}
+	errs := conditions.Validate(written, conditionsOf(stored), path)
+	if len(errs) == 0 {
+		return nil
+	}
+	gvk, err := c.wrapper.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	return apierrs.NewInvalid(gvk.GroupKind(), obj.GetName(), errs)
+}
+
+// conditionsOf returns the conditions in the status of an object of a Go type, if they are of the standard type.
+func conditionsOf(obj client.Object) []metav1.Condition {
+	value := reflect.Indirect(reflect.ValueOf(obj))
+	for _, name := range []string{"Status", "Conditions"} {
+		if value.Kind() != reflect.Struct {
+			return nil
+		}
+		found, ok := value.Type().FieldByName(name)
+		if !ok {
+			return nil
+		}
+		next, err := value.FieldByIndexErr(found.Index)
+		if err != nil {
+			return nil
+		}
+		value = reflect.Indirect(next)
+	}
+	if !value.IsValid() || !value.CanInterface() {
+		return nil
+	}
+	list, _ := value.Interface().([]metav1.Condition)
+	return list
 }
 
 // Patch implements [client.SubResourceWriter].

@@ -30,6 +30,8 @@ func crds() []any {
 		crd(widgetKind, "widgets"),
 		crd(gadgetKind, "gadgets"),
 		gizmoCRD(),
+		strictCRD(),
+		statuslessCRD(),
 	}
 }
 
