@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
@@ -103,14 +102,10 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	if difference.Equal(before, cast) {
 		return result, err
 	}
-	errs := []error{}
-	if err != nil {
-		errs = append(errs, err)
+	if applyErr := r.applyChanges(before, cast, resource); applyErr != nil {
+		err = joinErrors(err, applyErr)
 	}
-	if err := r.applyChanges(before, cast, resource); err != nil {
-		errs = append(errs, err)
-	}
-	return result, utilerrors.NewAggregate(errs)
+	return result, err
 }
 
 // cast converts the resource. The converted object always carries the kind of the resource: the client and unstructured

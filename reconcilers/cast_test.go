@@ -9,7 +9,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/fixture"
@@ -283,4 +285,34 @@ func TestCastResource_SetsUpWithTheOtherType(t *testing.T) {
 			equal(t, "called", true, called)
 		})
 	}
+}
+
+// Does a cast change an error? Not if the reconciler below has also changed the resource.
+func TestCastResource_IsTheErrorTheSame(t *testing.T) {
+	conflict := apierrs.NewConflict(schema.GroupResource{Resource: "secrets"}, "a", errTest)
+	for name, change := range map[string]func(*fixture.Duck){
+		"unchanged": func(*fixture.Duck) {},
+		"changed":   func(duck *fixture.Duck) { duck.Labels = map[string]string{"a": "b"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &castToDuck{Reconciler: &duckSync{Sync: func(_ context.Context, duck *fixture.Duck) error {
+				change(duck)
+				return conflict
+			}}}
+			_, err := r.Reconcile(newWorld(t).Context(), newResource())
+			if err != error(conflict) { //nolint:errorlint // identity
+				t.Errorf("want the same error, got %T", err)
+			}
+		})
+	}
+	// With an error of the cast itself, the types of both are found.
+	r := &reconcilers.CastResource[*fixture.Resource, *fixture.Resource]{Reconciler: &syncReconciler{
+		Sync: func(_ context.Context, r *fixture.Resource) error {
+			r.Spec.ErrOnMarshal = true
+			return conflict
+		},
+	}}
+	_, err := r.Reconcile(newWorld(t).Context(), newResource())
+	equal(t, "is a conflict", true, apierrs.IsConflict(err))
+	wantErr(t, fixture.ErrMarshal, err)
 }
