@@ -4,6 +4,8 @@ package reconcilers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"reflect"
 	"strconv"
 	"sync"
@@ -26,7 +28,13 @@ var (
 //	cursor := reconcilers.CursorStasher[Item]().RetrieveOrDie(ctx)
 //
 // Results are combined with [AggregateResults]. The loop ends at the first error and when the context ends. It then
-// returns the combined result of the previous items.
+// returns the combined result of the previous items. The result of the item that failed is included if the error uses
+// it: a halt and [ErrRetryAfter], which [Retry] and [RateLimit] return.
+//
+// Reconcilers below that keep state between requests, such as [Retry], [RateLimit], [Periodic] and
+// [SuppressTransientErrors], keep it for each item. An item is recognized by its value, or if it is an object, by its
+// kind, namespace, name and UID. To run the items that follow an item that fails or is deferred, set Continue of Retry
+// and RateLimit.
 type ForEach[Type client.Object, Item any] struct {
 	// Name identifies this reconciler in logs. Defaults to `ForEach`.
 	Name string
@@ -84,8 +92,55 @@ func qualifiedName(t reflect.Type) string {
 // loopKey marks the context within a loop over items of this type.
 type loopKey[I any] struct{}
 
-// forEachKey marks the context within any loop over items.
+// forEachKey holds the [loopItem] of the innermost loop over items.
 type forEachKey struct{}
+
+// loopItem is the current item of a loop.
+type loopItem struct {
+	outside *loopItem
+	index   int
+	// ids returns what identifies the items of the loop in later requests.
+	ids func() []string
+}
+
+// itemOf identifies the items of the loops around a reconciler and the iteration of the innermost [While]. It is ""
+// outside of loops.
+func itemOf(ctx context.Context) string {
+	id := ""
+	for item, _ := ctx.Value(forEachKey{}).(*loopItem); item != nil; item = item.outside {
+		id += item.ids()[item.index]
+	}
+	if iteration := RetrieveIteration(ctx); iteration >= 0 {
+		id += "/" + strconv.Itoa(iteration)
+	}
+	return id
+}
+
+// identifyItems returns a text for each item that distinguishes it from the others, and that is the same in the next
+// request, also if the item has another position then.
+func identifyItems[I any](items []I) []string {
+	ids, equal := make([]string, len(items)), map[string]int{}
+	for i := range items {
+		id := identifyItem(&items[i])
+		equal[id]++
+		ids[i] = id + "#" + strconv.Itoa(equal[id])
+	}
+	return ids
+}
+
+func identifyItem[I any](item *I) string {
+	for _, form := range []any{*item, item} {
+		if obj, ok := form.(client.Object); ok && !nilcheck.IsNilPointer(obj) {
+			return typeName(obj) + " " + client.ObjectKeyFromObject(obj).String() + " " + string(obj.GetUID())
+		}
+	}
+	encoded, err := json.Marshal(item)
+	if err != nil {
+		return "" // only the position distinguishes such items
+	}
+	sum := sha256.Sum256(encoded) // items may be large
+	return string(sum[:])
+}
 
 // isRepeated reports whether a reconciler may run several times in one request.
 func isRepeated(ctx context.Context) bool {
@@ -138,7 +193,9 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 			defer cursors.Store(ctx, outer)
 		}
 	}
-	ctx = context.WithValue(context.WithValue(ctx, loopKey[I]{}, true), forEachKey{}, true)
+	outside, _ := ctx.Value(forEachKey{}).(*loopItem)
+	ids := sync.OnceValue(func() []string { return identifyItems(items) })
+	ctx = context.WithValue(ctx, loopKey[I]{}, true)
 	aggregate := Result{}
 	waits := waitsFrom(ctx)
 	for i := range items {
@@ -147,12 +204,15 @@ func (r *ForEach[T, I]) reconcile(ctx context.Context, resource T) (Result, erro
 		}
 		cursors.Store(ctx, Cursor[I]{Index: i, Length: len(items), Item: items[i]})
 		before := waits.begin()
+		ctx := context.WithValue(ctx, forEachKey{}, &loopItem{outside: outside, index: i, ids: ids})
 		result, err := step.Run(ctx, step.Node{Name: strconv.Itoa(i), Item: true}, resource, r.Reconciler.Reconcile)
 		waits.end(before, err)
+		if err == nil || hasOwnTime(err) {
+			aggregate = AggregateResults(aggregate, result)
+		}
 		if err != nil {
 			return aggregate, err
 		}
-		aggregate = AggregateResults(aggregate, result)
 	}
 	return aggregate, nil
 }

@@ -63,12 +63,12 @@ func TestForEach(t *testing.T) {
 		// An empty list is valid. If Items fails, no item is visited.
 		"none":     withCursor(nil, outcome(visit[string]("at", nil), none, nil)),
 		"no items": withCursor(nil, outcome(&forEach{Items: noItems, Reconciler: never(t)}, none, errTest)),
-		// An error or a halt ends the loop. The result combines the previous items.
+		// An error or a halt ends the loop. The result combines the previous items, and the time of the halt.
 		"fails": withCursor(cursor{Index: 1, Length: 3, Item: "b"}, outcome(
 			of("b", errTest), result{RequeueAfter: time.Minute, Priority: new(0)}, errTest, "at a 0/3", "at b 1/3",
 		)),
 		"halts": withCursor(cursor{Index: 2, Length: 3, Item: "c"}, outcome(
-			of("c", halt), result{RequeueAfter: time.Minute, Priority: new(1)}, halt, "at a 0/3", "at b 1/3", "at c 2/3",
+			of("c", halt), result{RequeueAfter: time.Second, Priority: new(1)}, halt, "at a 0/3", "at b 1/3", "at c 2/3",
 		)),
 		// The first item fails, so the result is empty.
 		"fails at once": withCursor(

@@ -59,7 +59,7 @@ type Paused[Type client.Object] struct {
 
 	lazyInit sync.Once
 	// logged has the last reason that was logged.
-	logged perObject[string]
+	logged perItem[string]
 	status statusTypes
 }
 
@@ -115,14 +115,14 @@ func (r *Paused[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	}
 	r.setCondition(resource, reason)
 	if reason == "" {
-		r.logged.forget(resource)
+		r.logged.forget(ctx, resource)
 		return r.Reconciler.Reconcile(ctx, resource)
 	}
-	if last, _ := r.logged.get(resource); last != reason {
+	if last, _ := r.logged.get(ctx, resource); last != reason {
 		logr.FromContextOrDiscard(ctx).Info("paused", "reason", reason)
 	}
 	now := rtime.RetrieveNow(ctx)
-	r.logged.put(resource, reason, now, now.Add(stateTTL))
+	r.logged.put(ctx, resource, reason, now, now.Add(stateTTL))
 	paused := error(&pausedResource{reason: reason})
 	if r.Condition == "" {
 		paused = errors.Join(paused, ErrSkipStatusUpdate)

@@ -51,7 +51,7 @@ type Periodic[Type client.Object] struct {
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
-	runs     perObject[periodicRun]
+	runs     perItem[periodicRun]
 }
 
 // periodicRun is the last successful run of a resource.
@@ -101,37 +101,37 @@ func (r *Periodic[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 func (r *Periodic[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	now, current := rtime.RetrieveNow(ctx), occasionOf(ctx, resource)
 	if current.deleting {
-		r.runs.forget(resource)
+		r.runs.forget(ctx, resource)
 		return r.Reconciler.Reconcile(ctx, resource)
 	}
-	last, ok := r.runs.get(resource)
+	last, ok := r.runs.get(ctx, resource)
 	if !ok {
 		last, ok = r.recorded(ctx, resource)
 	}
 	if ok && last.occasion == current && now.Before(last.due) {
-		r.keep(resource, last, now)
+		r.keep(ctx, resource, last, now)
 		waitsFrom(ctx).keepReferences()
 		inventoryFrom(ctx).keep()
 		return Result{RequeueAfter: last.due.Sub(now)}, nil
 	}
 	result, err := r.Reconciler.Reconcile(ctx, resource)
 	if err != nil {
-		r.runs.forget(resource)
+		r.runs.forget(ctx, resource)
 		return result, err
 	}
-	next := scheduledAfter(idOf(resource), now, r.Interval).Sub(now)
+	next := scheduledAfter(itemIDOf(ctx, resource), now, r.Interval).Sub(now)
 	result = AggregateResults(result, Result{RequeueAfter: next})
 	// What Reconciler wrote to the status in memory is lost if the status is not stored: then it must run again.
-	r.runs.forget(resource)
+	r.runs.forget(ctx, resource)
 	whenStored(ctx, func() {
-		r.keep(resource, periodicRun{occasion: current, due: now.Add(result.RequeueAfter)}, now)
+		r.keep(ctx, resource, periodicRun{occasion: current, due: now.Add(result.RequeueAfter)}, now)
 	})
 	return result, nil
 }
 
 // keep stores the last run as long as it may be needed.
-func (r *Periodic[T]) keep(resource T, run periodicRun, now time.Time) {
-	r.runs.put(resource, run, now, now.Add(stateTTL+r.Interval))
+func (r *Periodic[T]) keep(ctx context.Context, resource T, run periodicRun, now time.Time) {
+	r.runs.put(ctx, resource, run, now, now.Add(stateTTL+r.Interval))
 }
 
 // recorded returns the last run before this process, as the status has it.
@@ -144,7 +144,7 @@ func (r *Periodic[T]) recorded(ctx context.Context, resource T) (periodicRun, bo
 	if requested, err := time.Parse(time.RFC3339, current.requestedAt); err == nil && requested.After(last) {
 		return periodicRun{}, false
 	}
-	return periodicRun{occasion: current, due: scheduledAfter(idOf(resource), last, r.Interval)}, true
+	return periodicRun{occasion: current, due: scheduledAfter(itemIDOf(ctx, resource), last, r.Interval)}, true
 }
 
 // scheduledAfter returns the first scheduled time of a resource that is more than half an interval after last. A run
@@ -153,6 +153,7 @@ func scheduledAfter(id objectID, last time.Time, interval time.Duration) time.Ti
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(id.uid))
 	_, _ = hash.Write([]byte(id.String()))
+	_, _ = hash.Write([]byte(id.item))
 	phase := time.Duration(hash.Sum64() % uint64(interval)) //nolint:gosec // it is less than interval
 	from := last.Add(interval / 2)
 	since := time.Duration(from.UnixNano()) - phase

@@ -40,8 +40,8 @@ type RateLimit[Type client.Object] struct {
 	// Interval is the time that Runs refers to. Required.
 	Interval time.Duration
 
-	// PerResource applies the limit to each resource separately. Defaults to false: the limit applies to all resources
-	// together.
+	// PerResource applies the limit to each resource separately, and to each item of a [ForEach]. Defaults to false: the
+	// limit applies to all resources together.
 	PerResource bool
 
 	// Continue lets the reconcilers that follow run while Reconciler is deferred. Defaults to false.
@@ -54,7 +54,7 @@ type RateLimit[Type client.Object] struct {
 	mu       sync.Mutex
 	// all has the runs of all resources. It is not used with PerResource.
 	all   runTimes
-	known perObject[*limited]
+	known perItem[*limited]
 }
 
 // limited is the state of a resource. RateLimit.mu protects it.
@@ -127,7 +127,7 @@ func (r *RateLimit[T]) Reconcile(ctx context.Context, resource T) (Result, error
 }
 
 func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error) {
-	wait := r.wait(resource, rtime.RetrieveNow(ctx))
+	wait := r.wait(ctx, resource, rtime.RetrieveNow(ctx))
 	if wait <= 0 {
 		return r.Reconciler.Reconcile(ctx, resource)
 	}
@@ -143,11 +143,11 @@ func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error
 }
 
 // wait returns how long a resource must wait. If the result is 0, the resource runs now.
-func (r *RateLimit[T]) wait(resource T, now time.Time) time.Duration {
+func (r *RateLimit[T]) wait(ctx context.Context, resource T, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	requestedAt := resource.GetAnnotations()[AnnotationReconcileAt]
-	state, ok := r.known.get(resource)
+	state, ok := r.known.get(ctx, resource)
 	if !ok {
 		state = &limited{requestedAt: requestedAt}
 	}
@@ -169,6 +169,6 @@ func (r *RateLimit[T]) wait(resource T, now time.Time) time.Duration {
 	if state.reserved.After(now) {
 		until = state.reserved
 	}
-	r.known.put(resource, state, now, until.Add(stateTTL+r.Interval))
+	r.known.put(ctx, resource, state, now, until.Add(stateTTL+r.Interval))
 	return until.Sub(now)
 }

@@ -28,11 +28,11 @@ var (
 // the delay, with a RequeueAfter that occupies no worker. Until then, Reconciler is not called, whatever else triggers
 // a reconcile, and the reconcilers that follow do not run, see Continue.
 //
-// The delay doubles with each consecutive failure of a resource. A success, a new generation of the resource, the start
-// of its deletion and a change of [AnnotationReconcileAt] reset it. Kinds without a generation, such as ConfigMap, are
-// not reset by a change of their content. Each failure is logged once, and the controller
-// does not count it as an error. The state is kept in memory: after a restart, Reconciler runs at once. It is dropped a
-// day after the last reconcile of the resource.
+// The delay doubles with each consecutive failure of a resource, and of an item of a [ForEach]. A success, a new
+// generation of the resource, the start of its deletion and a change of [AnnotationReconcileAt] reset it. Kinds without
+// a generation, such as ConfigMap, are not reset by a change of their content. Each failure is logged once, and the
+// controller does not count it as an error. The state is kept in memory: after a restart, Reconciler runs at once. It
+// is dropped a day after the last reconcile of the resource.
 //
 // While the resource is being deleted, a failure always stops the reconcilers that follow, and keeps the finalizer of
 // an enclosing [WithFinalizer].
@@ -63,7 +63,7 @@ type Retry[Type client.Object] struct {
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
-	failures perObject[failureState]
+	failures perItem[failureState]
 }
 
 // ErrRetriesExhausted is the error of a [Retry] after MaxAttempts consecutive failures. It is quiet.
@@ -145,18 +145,18 @@ func (r *Retry[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 
 func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	now := rtime.RetrieveNow(ctx)
-	state, failed := r.failures.get(resource)
+	state, failed := r.failures.get(ctx, resource)
 	if current := occasionOf(ctx, resource); state.occasion != current {
 		state, failed = failureState{occasion: current}, false
 	}
 	if failed && (r.exhausted(state) || now.Before(state.due)) {
-		r.keep(resource, state, now)
+		r.keep(ctx, resource, state, now)
 		return r.deferred(ctx, resource, state, now)
 	}
 	result, err := r.Reconciler.Reconcile(ctx, resource)
 	switch {
 	case err == nil:
-		r.failures.forget(resource)
+		r.failures.forget(ctx, resource)
 		return result, nil
 	case isShutdown(ctx) || !r.Retryable(err):
 		return result, err
@@ -164,7 +164,7 @@ func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	state.attempts, state.err = state.attempts+1, err
 	delay := r.delay(state.attempts)
 	state.due = now.Add(delay)
-	r.keep(resource, state, now)
+	r.keep(ctx, resource, state, now)
 	log := logr.FromContextOrDiscard(ctx)
 	if r.exhausted(state) {
 		log.Error(err, "gave up, not retrying before the resource changes", "failures", state.attempts)
@@ -180,8 +180,8 @@ func (r *Retry[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 }
 
 // keep stores the state as long as it may be needed.
-func (r *Retry[T]) keep(resource T, state failureState, now time.Time) {
-	r.failures.put(resource, state, now, now.Add(stateTTL+r.MaxDelay))
+func (r *Retry[T]) keep(ctx context.Context, resource T, state failureState, now time.Time) {
+	r.failures.put(ctx, resource, state, now, now.Add(stateTTL+r.MaxDelay))
 }
 
 func (r *Retry[T]) exhausted(state failureState) bool {

@@ -76,7 +76,7 @@ type Steps[Type client.Object] struct {
 	dependsOn, neededBy [][]int
 	status              statusTypes
 	// confirmed has the names of the removed steps of a resource whose children are confirmed to be gone.
-	confirmed perObject[[]string]
+	confirmed perItem[[]string]
 }
 
 // Step is a part of [Steps].

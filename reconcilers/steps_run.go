@@ -66,7 +66,7 @@ func (r *Steps[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 		Steps: r, resource: resource, now: rtime.RetrieveNow(ctx), removesAll: removesAll,
 		states: make([]stepState, len(r.Steps)),
 	}
-	req.confirmed, _ = r.confirmed.get(resource)
+	req.confirmed, _ = r.confirmed.get(ctx, resource)
 	for i, s := range r.Steps {
 		req.states[i].removes = removesAll || s.Wanted != nil && !s.Wanted(ctx, resource)
 	}
@@ -75,7 +75,7 @@ func (r *Steps[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 		waitsFrom(ctx).keepReferences()
 		inventoryFrom(ctx).keep() // Prune must not delete the children of a step that did not run or is removed later
 	}
-	req.keepConfirmed()
+	req.keepConfirmed(ctx)
 	req.setConditions(ctx)
 	if removesAll {
 		req.finish(ctx)
@@ -185,16 +185,16 @@ func (r *stepsRequest[T]) call(ctx context.Context, i int, run *stepRun) {
 }
 
 // keepConfirmed remembers which steps have no children. A step that is wanted again has children again.
-func (r *stepsRequest[T]) keepConfirmed() {
+func (r *stepsRequest[T]) keepConfirmed(ctx context.Context) {
 	confirmed := slices.DeleteFunc(slices.Clone(r.confirmed), func(name string) bool {
 		i := r.indexOf(name)
 		return i < 0 || !r.states[i].removes
 	})
 	if len(confirmed) == 0 {
-		r.Steps.confirmed.forget(r.resource)
+		r.Steps.confirmed.forget(ctx, r.resource)
 		return
 	}
-	r.Steps.confirmed.put(r.resource, confirmed, r.now, r.now.Add(stateTTL))
+	r.Steps.confirmed.put(ctx, r.resource, confirmed, r.now, r.now.Add(stateTTL))
 }
 
 // finish clears the finalizer when all steps are removed. Until then it adds an error, so that an enclosing

@@ -35,8 +35,9 @@ var (
 // reconciler logs itself are kept. From the Threshold-th consecutive error on, errors are returned. An [ErrDurable] is
 // returned immediately. A halt is not an error.
 //
-// Errors are counted per resource. A success, a halt, an [ErrDurable] or a new generation of the resource resets the
-// count. Once a day, the reconciler lists all resources and drops the counts of resources that no longer exist.
+// Errors are counted per resource, and per item of a [ForEach]. A success, a halt, an [ErrDurable] or a new generation
+// of the resource resets the count. Once a day, the reconciler lists all resources and drops the counts of resources
+// that no longer exist.
 //
 // RBAC, with the group and the plural of the kind:
 //
@@ -61,8 +62,14 @@ type SuppressTransientErrors[Type client.Object, ListType client.ObjectList] str
 	lazyInit sync.Once
 
 	mu        sync.Mutex
-	counters  map[types.UID]errorCounter
+	counters  map[counted]errorCounter
 	lastPurge time.Time
+}
+
+// counted is a resource or, in a loop, an item of it.
+type counted struct {
+	uid  types.UID
+	item string
 }
 
 // errorCounter counts consecutive errors of one generation of a resource.
@@ -87,7 +94,7 @@ func (r *SuppressTransientErrors[T, LT]) init() {
 		if r.Threshold == 0 {
 			r.Threshold = defaultErrorThreshold
 		}
-		r.counters = map[types.UID]errorCounter{}
+		r.counters = map[counted]errorCounter{}
 	})
 }
 
@@ -122,7 +129,7 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 
 func (r *SuppressTransientErrors[T, LT]) reconcile(ctx context.Context, resource T) (Result, error) {
 	result, err := r.Reconciler.Reconcile(ctx, resource)
-	if r.suppresses(resource, err) {
+	if r.suppresses(ctx, resource, err) {
 		err = errors.Join(err, ErrSkipStatusUpdate, ErrQuiet)
 	}
 	r.purge(ctx)
@@ -130,23 +137,23 @@ func (r *SuppressTransientErrors[T, LT]) reconcile(ctx context.Context, resource
 }
 
 // suppresses counts the error and reports whether to suppress it.
-func (r *SuppressTransientErrors[T, LT]) suppresses(resource T, err error) bool {
+func (r *SuppressTransientErrors[T, LT]) suppresses(ctx context.Context, resource T, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	uid := resource.GetUID()
+	key := counted{uid: resource.GetUID(), item: itemOf(ctx)}
 	if err == nil || errors.Is(err, ErrHaltSubReconcilers) {
-		delete(r.counters, uid)
+		delete(r.counters, key)
 		return false
 	}
-	counter := r.counters[uid]
+	counter := r.counters[key]
 	if counter.generation != resource.GetGeneration() {
 		counter = errorCounter{generation: resource.GetGeneration()}
 	}
 	if counter.count < math.MaxUint8 {
 		counter.count++
 	}
-	r.counters[uid] = counter
+	r.counters[key] = counter
 	return counter.count < r.Threshold
 }
 
@@ -179,9 +186,9 @@ func (r *SuppressTransientErrors[T, LT]) purge(ctx context.Context) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid := range r.counters {
-		if !present.Has(uid) {
-			delete(r.counters, uid)
+	for key := range r.counters {
+		if !present.Has(key.uid) {
+			delete(r.counters, key)
 		}
 	}
 }
