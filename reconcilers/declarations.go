@@ -20,6 +20,7 @@ type declarations struct {
 	shared                  sync.Map
 	children                []childClaim
 	finalizers, inventories []nameClaim
+	conditions              []nameClaim
 }
 
 // claim holds the fields that all claims share.
@@ -71,7 +72,7 @@ func (d *declarations) sharesKind(by any) bool {
 	})
 }
 
-// nameClaim claims a finalizer or the key of an inventory.
+// nameClaim claims a finalizer, the key of an inventory or the type of a condition.
 type nameClaim struct {
 	claim
 	name string
@@ -178,6 +179,14 @@ func declareInventory(ctx context.Context, problems *problems, by any, label, ke
 	}
 }
 
+// declareCondition claims the type of a condition that the reconciler by sets, like declareFinalizer.
+func declareCondition(ctx context.Context, problems *problems, by any, label, conditionType string) {
+	if declared := declarationsFrom(ctx); declared != nil {
+		declareUnique(ctx, problems, &declared.conditions, by, label, conditionType,
+			"%s must define a Condition of its own: another reconciler, %s, sets %q too, and each replaces what the other says")
+	}
+}
+
 func declareUnique(
 	ctx context.Context, problems *problems, claims *[]nameClaim, by any, label, name, problem string,
 ) {
@@ -190,7 +199,7 @@ func declareUnique(
 			problems.add(problem, label, other.label, name)
 		}
 	}
-	if !slices.ContainsFunc(*claims, func(c nameClaim) bool { return c.by == by }) {
+	if !slices.ContainsFunc(*claims, func(c nameClaim) bool { return c.by == by && c.name == name }) {
 		*claims = append(*claims, mine)
 	}
 }

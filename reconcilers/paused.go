@@ -98,6 +98,7 @@ func (r *Paused[T]) Validate(ctx context.Context) error {
 			)
 		}
 	}
+	declareCondition(ctx, &problems, r, fmt.Sprintf("Paused %q", r.Name), r.Condition)
 	problems.nested(ctx, r.Reconciler, "Paused %q must have a valid Reconciler", r.Name)
 	return problems.err()
 }

@@ -61,8 +61,9 @@ type Steps[Type client.Object] struct {
 	Finalizer string
 
 	// Condition is the type of the condition that is True if all steps are ready. If a step has failed or exceeded its
-	// deadline, it is False, and otherwise Unknown. Defaults to `Ready`. If Conditions is not set, the status needs a
-	// field Conditions of type []metav1.Condition. The default then applies only to a status with this field.
+	// deadline, it is False, and otherwise Unknown. No other reconciler may set it. Defaults to `Ready`. If Conditions is
+	// not set, the status needs a field Conditions of type []metav1.Condition. The default then applies only to a status
+	// with this field.
 	Condition string
 
 	// Conditions returns the manager of the conditions of the resource. It is required if the status has a condition that
@@ -219,7 +220,7 @@ func (r *Steps[T]) Validate(ctx context.Context) error {
 	if cycle := r.cycle(); cycle != nil {
 		problems.add("Steps %q must not define DependsOn in a cycle: %s", r.Name, strings.Join(cycle, " → "))
 	}
-	r.validateConditions(&problems)
+	r.validateConditions(ctx, &problems)
 	declareFinalizer(ctx, &problems, r, fmt.Sprintf("Steps %q", r.Name), r.Finalizer)
 	return problems.err()
 }
@@ -257,8 +258,9 @@ func (r *Steps[T]) validateStep(ctx context.Context, problems *problems, i int, 
 	problems.nested(ctx, s.Ready, "Steps %q must have a valid Ready of %s", r.Name, at)
 }
 
-// validateConditions adds a problem if the resource cannot have the conditions or if two of them have the same type.
-func (r *Steps[T]) validateConditions(problems *problems) {
+// validateConditions adds a problem if the resource cannot have the conditions, if two of them have the same type, or
+// if something else sets one of them.
+func (r *Steps[T]) validateConditions(ctx context.Context, problems *problems) {
 	types := []string{}
 	add := func(conditionType string) {
 		if conditionType != "" && slices.Contains(types, conditionType) {
@@ -272,12 +274,27 @@ func (r *Steps[T]) validateConditions(problems *problems) {
 	for _, s := range r.Steps {
 		add(s.Condition)
 	}
-	if resource := newEmpty[T](); len(types) > 0 && r.Conditions == nil && !nilcheck.IsNilPointer(resource) &&
-		!r.status.hasConditions(resource) {
+	for _, conditionType := range types {
+		declareCondition(ctx, problems, r, fmt.Sprintf("Steps %q", r.Name), conditionType)
+	}
+	resource := newEmpty[T]()
+	if nilcheck.IsNilPointer(resource) {
+		return
+	}
+	if len(types) > 0 && r.Conditions == nil && !r.status.hasConditions(resource) {
 		problems.add(
 			"Steps %q may not define Condition without Conditions: "+
 				"%s has no field Conditions of type []metav1.Condition in its status", r.Name, typeName(resource),
 		)
+	}
+	happy, dependents := r.status.of(resource).derivedCondition(ctx, resource)
+	switch {
+	case happy == "":
+	case slices.Contains(types, happy):
+		problems.add("Steps %q must define Conditions, and as Condition one of %s: %s is derived from them",
+			r.Name, strings.Join(dependents, ", "), happy)
+	case r.Conditions == nil && slices.ContainsFunc(types, func(t string) bool { return slices.Contains(dependents, t) }):
+		problems.add("Steps %q must define Conditions: %s is derived from %s", r.Name, happy, strings.Join(dependents, ", "))
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/apis"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/stash"
 )
 
 // Parts of the text of a step that waits, for example "step db: Deployment default/db: 1 of 3 replicas are available,
@@ -168,4 +170,25 @@ func (s *statusTypes) of(resource client.Object) *statusType {
 // hasConditions reports whether the status has a field Conditions.
 func (s *statusTypes) hasConditions(resource client.Object) bool {
 	return !nilcheck.IsNilPointer(resource) && s.of(resource).conditions != nil
+}
+
+// derivedCondition returns the condition of a status that is derived from others, as InitializeConditions shows, and
+// those others. It returns "" if the status has none.
+func (s *statusType) derivedCondition(ctx context.Context, blank client.Object) (happy string, dependents []string) {
+	blank.SetGeneration(1)
+	ctx, observation := s.withGeneration(stash.WithContext(ctx), blank)
+	s.initializeConditions(ctx, blank)
+	for _, c := range s.conditionsOf(blank) {
+		switch {
+		case !observation.IsManaged(c.Type):
+		case c.Type == apis.ConditionReady || c.Type == apis.ConditionSucceeded:
+			happy = c.Type
+		default:
+			dependents = append(dependents, c.Type)
+		}
+	}
+	if len(dependents) == 0 {
+		return "", nil
+	}
+	return happy, dependents
 }

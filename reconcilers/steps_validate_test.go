@@ -121,3 +121,91 @@ func TestSteps_ConditionManager(t *testing.T) {
 	s.condition("Ready", "True Ready: ")
 	s.condition("StepsDone", "True Ready: ")
 }
+
+// derivedResource has a Ready condition that is derived from others.
+type derivedResource struct {
+	fixture.Resource
+	Status derivedStatus
+}
+
+type derivedStatus struct{ apis.Status }
+
+var derivedConditions = apis.NewLivingConditionSet("StepsReady", "OtherReady")
+
+func (s *derivedStatus) InitializeConditions(ctx context.Context) {
+	derivedConditions.ManageWithContext(ctx, s).InitializeConditions()
+}
+
+// Is a Ready condition refused that other conditions replace? Each reconcile would write the status.
+func TestSteps_Validate_DerivedConditions(t *testing.T) {
+	type ofDerived = reconcilers.Steps[*derivedResource]
+	manager := func(ctx context.Context, r *derivedResource) apis.ConditionManager {
+		return derivedConditions.ManageWithContext(ctx, &r.Status)
+	}
+	step := func(condition string) []reconcilers.Step[*derivedResource] {
+		return []reconcilers.Step[*derivedResource]{
+			{Name: "a", Condition: condition, Reconciler: reconcilers.Sequence[*derivedResource]{}},
+		}
+	}
+	const choose = `Steps "Steps" must define Conditions, and as Condition one of OtherReady, StepsReady: Ready is derived from them`
+	const define = `Steps "Steps" must define Conditions: Ready is derived from OtherReady, StepsReady`
+	for name, tc := range map[string]struct {
+		steps *ofDerived
+		want  string
+	}{
+		"default condition":              {&ofDerived{Steps: step("")}, choose},
+		"default condition, with a set":  {&ofDerived{Conditions: manager, Steps: step("")}, choose},
+		"dependent, without Conditions":  {&ofDerived{Condition: "StepsReady", Steps: step("")}, define},
+		"dependent":                      {&ofDerived{Condition: "StepsReady", Conditions: manager, Steps: step("")}, ""},
+		"dependent of a step":            {&ofDerived{Condition: "Else", Steps: step("OtherReady")}, define},
+		"condition beside the dependent": {&ofDerived{Condition: "Else", Steps: step("")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) { wantText(t, tc.want, tc.steps.Validate(context.Background())) })
+	}
+}
+
+// Are two reconcilers refused that set one condition? Each would replace what the other says.
+func TestSetup_RejectsASharedCondition(t *testing.T) {
+	w := newWorld(t)
+	of := func(name, condition string, inner subReconciler) *steps {
+		only := stepOf{Name: "a", Condition: name + "A", Reconciler: inner}
+		return &steps{Name: name, Condition: condition, Steps: []stepOf{only}}
+	}
+	const also = ` too, and each replaces what the other says`
+	for name, tc := range map[string]struct {
+		tree subReconciler
+		want string
+	}{
+		"two by default": {
+			sequence{of("a", "", nothing()), of("b", "", nothing())},
+			`Steps "b" must define a Condition of its own: another reconciler, Steps "a", sets "Ready"` + also,
+		},
+		"nested": {
+			of("a", "", of("b", "", nothing())),
+			`must define a Condition of its own: another reconciler, Steps "`,
+		},
+		"of a step": {
+			sequence{of("a", "", nothing()), of("b", "aA", nothing())},
+			`Steps "b" must define a Condition of its own: another reconciler, Steps "a", sets "aA"` + also,
+		},
+		"Paused": {
+			sequence{of("a", "Stopped", nothing()), &paused{Condition: "Stopped", Reconciler: nothing()}},
+			`Paused "Paused" must define a Condition of its own: another reconciler, Steps "a", sets "Stopped"` + also,
+		},
+		"different":     {sequence{of("a", "", nothing()), of("b", "B", nothing())}, ""},
+		"one at a time": {&ifThen{If: isTrue, Then: of("a", "", nothing()), Else: of("b", "", nothing())}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mgr := newManager(t, w, newEventCache(w.Scheme))
+			err := (&resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.tree}).SetupWithManager(t.Context(), mgr)
+			if tc.want == "" {
+				wantErr(t, nil, err)
+				return
+			}
+			if err == nil {
+				t.Fatal("setup returned no error")
+			}
+			contains(t, err.Error(), tc.want)
+		})
+	}
+}
