@@ -103,6 +103,7 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 // OurChild. Children without an owner reference are always identified.
 func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any) {
 	c.by = by
+	problems.requests(ctx, c.reconciler, false)
 	if declared := declarationsFrom(ctx); declared != nil {
 		c.declared = declared
 	}

@@ -80,6 +80,7 @@ func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
 		problems.add("WithFinalizer %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "WithFinalizer %q must have a valid Reconciler", r.Name)
+	problems.requests(ctx, fmt.Sprintf("WithFinalizer %q", r.Name), true)
 	declareFinalizer(ctx, &problems, r, fmt.Sprintf("WithFinalizer %q", r.Name), r.Finalizer)
 	return problems.err()
 }

@@ -67,6 +67,18 @@ func (p *problems) addPrefixed(prefix string, err error) {
 	}
 }
 
+// withoutConfigKey holds the label of the root if it has no config.
+type withoutConfigKey struct{}
+
+// requests adds a problem if a reconciler that makes requests has no config to make them with. ofResource reports
+// whether the requests are about the reconciled resource, for which a [WithConfig] does not help.
+func (p *problems) requests(ctx context.Context, reconciler string, ofResource bool) {
+	root, without := ctx.Value(withoutConfigKey{}).(string)
+	if without && (ofResource || ctx.Value(claimConfigKey{}) == nil) {
+		p.add("%s must define Config: %s makes requests", root, reconciler)
+	}
+}
+
 // kind adds a problem if obj does not define a kind.
 func (p *problems) kind(reconciler, field string, obj runtime.Object) {
 	if nilcheck.IsNilPointer(obj) {

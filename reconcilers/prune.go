@@ -129,6 +129,7 @@ func (r *Prune[T]) Validate(ctx context.Context) error {
 		problems.add("Prune %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "Prune %q must have a valid Reconciler", r.Name)
+	problems.requests(ctx, fmt.Sprintf("Prune %q", r.Name), true)
 	declareInventory(ctx, &problems, r, fmt.Sprintf("Prune %q", r.Name), r.Inventory)
 	return problems.err()
 }

@@ -221,6 +221,9 @@ func (r *Steps[T]) Validate(ctx context.Context) error {
 		problems.add("Steps %q must not define DependsOn in a cycle: %s", r.Name, strings.Join(cycle, " → "))
 	}
 	r.validateConditions(ctx, &problems)
+	if r.Finalizer != "" {
+		problems.requests(ctx, fmt.Sprintf("Steps %q", r.Name), true)
+	}
 	declareFinalizer(ctx, &problems, r, fmt.Sprintf("Steps %q", r.Name), r.Finalizer)
 	return problems.err()
 }

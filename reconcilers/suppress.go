@@ -117,6 +117,7 @@ func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 	if !metadata && !nilcheck.IsNilPointer(newEmpty[T]()) {
 		problems.listOf(name, "ListType", r.ListType, newEmpty[T]())
 	}
+	problems.requests(ctx, name, false)
 	problems.nested(ctx, r.Reconciler, "SuppressTransientErrors %q must have a valid Reconciler", r.Name)
 	return problems.err()
 }

@@ -65,7 +65,7 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 	// AfterHandle is called last for each request and may change the response. Optional.
 	AfterHandle func(ctx context.Context, req admission.Request, resp *admission.Response)
 
-	// Config is the config for the cluster. Required if reconcilers use it.
+	// Config is the config for the cluster. Required if reconcilers make requests, as those of children and finalizers do.
 	Config Config
 
 	lazyInit sync.Once
@@ -120,6 +120,10 @@ func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*adm
 	r.init()
 	// Nested reconcilers are not set up.
 	validating, _ := setupcheck.Begin(ctx)
+	if r.Config.Client == nil {
+		label := fmt.Sprintf("AdmissionWebhookAdapter %q", r.Name)
+		validating = context.WithValue(validating, withoutConfigKey{}, label)
+	}
 	if err := r.Validate(setupcheck.NeverSetUp(validating)); err != nil {
 		return nil, everyProblem(err)
 	}

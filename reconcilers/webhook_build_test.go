@@ -183,3 +183,46 @@ func TestStashConfigured(t *testing.T) {
 		stash.Configured(reconcilers.StashConfig(stash.WithContext(context.Background()), reconcilers.Config{})),
 	)
 }
+
+// Is a webhook without a Config refused if a reconciler below makes requests? It would deny each request.
+func TestAdmissionWebhookAdapter_WhichReconcilersNeedAConfig(t *testing.T) {
+	type adapter = reconcilers.AdmissionWebhookAdapter[*fixture.Resource]
+	w := newWorld(t)
+	child, set := newChildReconciler(w), newChildSetReconciler(w)
+	elsewhere := func(r subReconciler) subReconciler {
+		return &withConfig{Reconciler: r, Config: func(context.Context, reconcilers.Config) (reconcilers.Config, error) {
+			return w.Config, nil
+		}}
+	}
+	held := &withFinalizer{Finalizer: "test-finalizer", Reconciler: nothing()}
+	const prefix, suffix = `AdmissionWebhookAdapter "a" must define Config: `, ` makes requests`
+	for name, tc := range map[string]struct {
+		below subReconciler
+		want  string
+	}{
+		"WithFinalizer":             {held, `WithFinalizer "WithFinalizer"`},
+		"ChildReconciler":           {sequence{nothing(), child}, `ChildReconciler "ConfigMapChildReconciler"`},
+		"ChildSetReconciler":        {set, `ChildSetReconciler "ConfigMapChildSetReconciler"`},
+		"Steps with a Finalizer":    {&steps{Finalizer: "f", Steps: []stepOf{{Name: "a", Reconciler: nothing()}}}, `Steps "Steps"`},
+		"Prune":                     {&prune{Inventory: inventoryKey, Reconciler: nothing()}, `Prune "Prune"`},
+		"SuppressTransientErrors":   {&suppress{Reconciler: nothing()}, `SuppressTransientErrors "SuppressTransientErrors"`},
+		"SyncReconciler":            {nothing(), ""},
+		"Steps without a finalizer": {&steps{Steps: []stepOf{{Name: "a", Reconciler: nothing()}}}, ""},
+		"child below a WithConfig":  {elsewhere(child), ""},
+		"the finalizer of the resource, below a WithConfig": {elsewhere(held), `WithFinalizer "WithFinalizer"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&adapter{Name: "a", Reconciler: tc.below}).BuildWithContext(t.Context())
+			switch {
+			case tc.want == "":
+				wantErr(t, nil, err)
+			case err == nil:
+				t.Error("set-up returned no error")
+			default:
+				contains(t, err.Error(), prefix+tc.want+suffix)
+			}
+			_, err = (&adapter{Name: "a", Reconciler: tc.below, Config: w.Config}).BuildWithContext(t.Context())
+			wantErr(t, nil, err)
+		})
+	}
+}
