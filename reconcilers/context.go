@@ -5,6 +5,7 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,8 @@ type scope struct {
 	inventory *inventory
 	// stepRun is the run of the innermost step of [Steps]. It is nil outside of Steps.
 	stepRun *stepRun
+	// held is set if the innermost [WithFinalizer] must keep its finalizer. It is nil unless one may be removed.
+	held *atomic.Bool
 }
 
 type scopeKey struct{}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors with a special meaning for the reconcilers in this package. Match and combine them with [errors.Is],
@@ -46,6 +47,36 @@ var (
 	//nolint:staticcheck // the name is part of the API that users move here with
 	PatchGenerationMismatch = errors.New("patch generation did not match target")
 )
+
+// causeOf returns the text of an error for a condition, without the texts of errors that only have a meaning for the
+// reconcilers in this package, and without times. It is "" if nothing else is known.
+func causeOf(err error) string {
+	switch err := err.(type) { //nolint:errorlint // joined errors are taken apart
+	case nil:
+		return ""
+	case *deferredStep:
+		return err.why
+	case *removalPending:
+		return "" // the steps have said what they wait for
+	case interface{ Unwrap() []error }:
+		texts, causes := []string{}, []string{}
+		for _, part := range err.Unwrap() {
+			texts = append(texts, part.Error())
+			if cause := causeOf(part); cause != "" {
+				causes = append(causes, cause)
+			}
+		}
+		if strings.Join(texts, "\n") == err.(error).Error() {
+			return truncate(strings.Join(causes, "; "))
+		}
+	}
+	text := err.Error()
+	for _, meaning := range []error{ErrDurable, ErrHaltSubReconcilers, ErrRetryAfter, ErrQuiet, ErrSkipStatusUpdate} {
+		text = strings.TrimSuffix(strings.TrimSuffix(text, meaning.Error()), ": ")
+		text = strings.TrimPrefix(text, meaning.Error()+": ")
+	}
+	return truncate(text)
+}
 
 func isQuiet(err error) bool {
 	return errors.Is(err, ErrQuiet)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,8 @@ type WithFinalizer[Type client.Object] struct {
 
 	// ReadyToClearFinalizer reports whether to remove the finalizer. It is called after the nested reconciler returned
 	// no error for a resource that is being deleted. If it returns false, the finalizer is kept until a later request.
-	// Defaults to a function that returns true.
+	// Until then, an enclosing WithFinalizer keeps its finalizer too, [Steps] do not remove the steps before, and [Prune]
+	// deletes nothing. The reconcilers that follow in a [Sequence] run. Defaults to a function that returns true.
 	ReadyToClearFinalizer func(ctx context.Context, resource Type) bool
 
 	// Reconciler is called after the finalizer was added. Required.
@@ -98,11 +100,21 @@ func (r *WithFinalizer[T]) reconcile(ctx context.Context, resource T) (Result, e
 			return Result{}, err
 		}
 	}
-	result, err := r.Reconciler.Reconcile(ctx, resource)
+	if !removing {
+		return r.Reconciler.Reconcile(ctx, resource)
+	}
+	below, held := scopeFrom(ctx), atomic.Bool{}
+	below.held = &held
+	result, err := r.Reconciler.Reconcile(below.onto(ctx), resource)
 	if err != nil {
 		return result, err
 	}
-	if removing && r.ReadyToClearFinalizer(ctx, resource) {
+	switch {
+	case !r.ReadyToClearFinalizer(ctx, resource):
+		unfinished(ctx, fmt.Sprintf("finalizer %s is not ready to be cleared", r.Finalizer))
+	case held.Load():
+		unfinished(ctx, "") // the reconciler below has said why
+	default:
 		if err := ClearFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}

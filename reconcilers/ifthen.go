@@ -20,6 +20,10 @@ var (
 
 // IfThen runs one of two sub reconcilers, depending on a condition on the resource, and returns its result and error.
 // Both are set up, because the condition may change at any time.
+//
+// In a step of [Steps] that is removed, also because the resource is being deleted, both run: the one that the
+// condition does not choose may have made children before. The chosen one runs first. Their results and errors are
+// combined as by [Always].
 type IfThen[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `IfThen`.
 	Name string
@@ -83,13 +87,29 @@ func (r *IfThen[T]) Validate(ctx context.Context) error {
 func (r *IfThen[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	r.init()
 	return step.Run(ctx, step.Node{Name: r.Name}, resource, func(ctx context.Context, resource T) (Result, error) {
-		switch {
-		case r.If(ctx, resource):
-			return step.Run(ctx, step.Node{Name: "Then"}, resource, r.Then.Reconcile)
-		case r.Else != nil:
-			return step.Run(ctx, step.Node{Name: "Else"}, resource, r.Else.Reconcile)
-		default:
-			return Result{}, nil
+		then := r.If(ctx, resource)
+		if run := stepRunFrom(ctx); run == nil || !run.removes {
+			return r.run(ctx, resource, then)
 		}
+		waits := waitsFrom(ctx)
+		aggregate, errs := Result{}, []error{}
+		for _, branch := range []bool{then, !then} {
+			before := waits.begin()
+			result, err := r.run(ctx, resource, branch)
+			waits.end(before, err)
+			aggregate, errs = AggregateResults(aggregate, result), append(errs, err)
+		}
+		return aggregate, joinErrors(errs...)
 	})
+}
+
+// run runs Then or Else.
+func (r *IfThen[T]) run(ctx context.Context, resource T, then bool) (Result, error) {
+	switch {
+	case then:
+		return step.Run(ctx, step.Node{Name: "Then"}, resource, r.Then.Reconcile)
+	case r.Else != nil:
+		return step.Run(ctx, step.Node{Name: "Else"}, resource, r.Else.Reconcile)
+	}
+	return Result{}, nil
 }

@@ -36,7 +36,9 @@ func occasionOf(ctx context.Context, resource client.Object) occasion {
 
 // deferredStep is the error of a step that is deferred. The step that follows must not run, unless the user asks.
 type deferredStep struct {
-	text  string
+	text string
+	// why is a text for conditions: it does not change with the time.
+	why   string
 	cause error
 }
 

@@ -5,6 +5,8 @@ package reconcilers
 import (
 	"context"
 	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // onStored holds functions to call when the root reconciler has stored the status of the resource, or has nothing to
@@ -12,6 +14,29 @@ import (
 type onStored struct {
 	mu   sync.Mutex
 	todo []func()
+	// deleting reports whether the status must be stored although the resource is being deleted.
+	deleting bool
+}
+
+// evenIfDeleting makes the root reconciler store the status although the resource is being deleted. It does nothing on
+// a nil receiver.
+func (o *onStored) evenIfDeleting() {
+	if o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.deleting = true
+	}
+}
+
+// storesDeleting reports whether the status of a resource that is being deleted must be stored. After its last
+// finalizer was removed, the resource does not exist.
+func (o *onStored) storesDeleting(resource client.Object) bool {
+	if o == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.deleting && len(resource.GetFinalizers()) > 0
 }
 
 // await makes [whenStored] wait for this request. The root reconciler calls it before it calls nested reconcilers.

@@ -31,6 +31,9 @@ var (
 // RequeueAfter that has passed; the status after the last run was not stored. The next scheduled run is then at least
 // half an interval later.
 //
+// In a step of [Steps], the sub reconciler runs in each reconcile until the step waits for nothing that it manages.
+// Between two later runs, the step is as ready as after the last one.
+//
 // The time of the last run is kept in memory, and dropped a day and an interval after the last reconcile of the
 // resource.
 type Periodic[Type client.Object] struct {
@@ -42,9 +45,10 @@ type Periodic[Type client.Object] struct {
 
 	// LastRun returns the time of the last successful run, which Reconciler recorded in the status, or the zero time.
 	// With it, a restart of the controller does not run Reconciler for all resources at once. It is called for resources
-	// that are new to the process. A new generation or a change of [AnnotationReconcileAt] that happened while the
-	// controller was not running is recognized only if LastRun returns the zero time for it, or if the value of the
-	// annotation is a later time in RFC 3339. Defaults to a function that returns the zero time.
+	// that are new to the process, but not in a step of [Steps], which must know what is ready. A new generation or a
+	// change of [AnnotationReconcileAt] that happened while the controller was not running is recognized only if LastRun
+	// returns the zero time for it, or if the value of the annotation is a later time in RFC 3339. Defaults to a function
+	// that returns the zero time.
 	LastRun func(ctx context.Context, resource Type) time.Time
 
 	// Reconciler is the sub reconciler to run. Required.
@@ -105,15 +109,16 @@ func (r *Periodic[T]) reconcile(ctx context.Context, resource T) (Result, error)
 		return r.Reconciler.Reconcile(ctx, resource)
 	}
 	last, ok := r.runs.get(ctx, resource)
-	if !ok {
+	run := stepRunFrom(ctx)
+	if !ok && run == nil { // a step of Steps must know whether its children are ready
 		last, ok = r.recorded(ctx, resource)
 	}
 	if ok && last.occasion == current && now.Before(last.due) {
 		r.keep(ctx, resource, last, now)
-		waitsFrom(ctx).keepReferences()
-		inventoryFrom(ctx).keep()
+		unfinished(ctx, "")
 		return Result{RequeueAfter: last.due.Sub(now)}, nil
 	}
+	before := run.notes()
 	result, err := r.Reconciler.Reconcile(ctx, resource)
 	if err != nil {
 		r.runs.forget(ctx, resource)
@@ -123,6 +128,9 @@ func (r *Periodic[T]) reconcile(ctx context.Context, resource T) (Result, error)
 	result = AggregateResults(result, Result{RequeueAfter: next})
 	// What Reconciler wrote to the status in memory is lost if the status is not stored: then it must run again.
 	r.runs.forget(ctx, resource)
+	if run.notes() != before {
+		return result, nil // the step of Steps waits for what Reconciler manages
+	}
 	whenStored(ctx, func() {
 		r.keep(ctx, resource, periodicRun{occasion: current, due: now.Add(result.RequeueAfter)}, now)
 	})

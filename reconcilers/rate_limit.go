@@ -28,6 +28,9 @@ var (
 // A change of [AnnotationReconcileAt] makes the sub reconciler run at once. This run does not count. The limit applies
 // to one process, and is not kept over a restart.
 //
+// In a step of [Steps], a run that is deferred makes the step wait, unless the last run for this generation of the
+// resource left nothing to wait for.
+//
 // While the resource is being deleted, a deferred run always stops the reconcilers that follow, and keeps the finalizer
 // of an enclosing [WithFinalizer].
 type RateLimit[Type client.Object] struct {
@@ -55,6 +58,8 @@ type RateLimit[Type client.Object] struct {
 	// all has the runs of all resources. It is not used with PerResource.
 	all   runTimes
 	known perItem[*limited]
+	// settled has the occasion of the last run after which the enclosing step of Steps waited for nothing.
+	settled perItem[occasion]
 }
 
 // limited is the state of a resource. RateLimit.mu protects it.
@@ -127,19 +132,38 @@ func (r *RateLimit[T]) Reconcile(ctx context.Context, resource T) (Result, error
 }
 
 func (r *RateLimit[T]) reconcile(ctx context.Context, resource T) (Result, error) {
-	wait := r.wait(ctx, resource, rtime.RetrieveNow(ctx))
+	now := rtime.RetrieveNow(ctx)
+	wait := r.wait(ctx, resource, now)
 	if wait <= 0 {
-		return r.Reconciler.Reconcile(ctx, resource)
+		return r.run(ctx, resource, now)
 	}
 	result := Result{RequeueAfter: wait}
+	why := fmt.Sprintf("deferred by %s, at most %d runs start within %s", r.Name, r.Runs, r.Interval)
 	if r.Continue && !MustRemove(ctx, resource) {
-		waitsFrom(ctx).keepReferences()
-		inventoryFrom(ctx).keep()
+		if last, ok := r.settled.get(ctx, resource); ok && last == occasionOf(ctx, resource) {
+			why = ""
+		}
+		unfinished(ctx, why)
 		return result, nil
 	}
 	text := fmt.Sprintf("deferred by %s for %s, at most %d runs start within %s",
 		r.Name, wait.Round(time.Millisecond), r.Runs, r.Interval)
-	return result, &deferredStep{text: text}
+	return result, &deferredStep{text: text, why: why}
+}
+
+// run runs Reconciler and notes whether the enclosing step of [Steps] waits for it.
+func (r *RateLimit[T]) run(ctx context.Context, resource T, now time.Time) (Result, error) {
+	step := stepRunFrom(ctx)
+	before := step.notes()
+	result, err := r.Reconciler.Reconcile(ctx, resource)
+	switch {
+	case step == nil:
+	case err == nil && step.notes() == before:
+		r.settled.put(ctx, resource, occasionOf(ctx, resource), now, now.Add(stateTTL+r.Interval))
+	default:
+		r.settled.forget(ctx, resource)
+	}
+	return result, err
 }
 
 // wait returns how long a resource must wait. If the result is 0, the resource runs now.

@@ -61,7 +61,8 @@ type ResourceReconciler[Type client.Object] struct {
 	// SkipStatusUpdate disables writing the status. Defaults to false.
 	SkipStatusUpdate bool
 
-	// SyncStatusDuringFinalization also writes the status while the resource is being deleted. Defaults to false.
+	// SyncStatusDuringFinalization also writes the status while the resource is being deleted. Defaults to false: it is
+	// then only written for [Steps], which say what their removal waits for.
 	SyncStatusDuringFinalization bool
 
 	// StatusEvents records an event for each status that a controller writes. Most of these events repeat the status. A

@@ -163,7 +163,8 @@ func (r *ResourceReconciler[T]) reconcileResource(ctx context.Context, resource 
 }
 
 func (r *ResourceReconciler[T]) mustWriteStatus(ctx context.Context, resource, original T, err error) bool {
-	if resource.GetDeletionTimestamp() != nil && !r.SyncStatusDuringFinalization {
+	if resource.GetDeletionTimestamp() != nil && !r.SyncStatusDuringFinalization &&
+		!scopeFrom(ctx).stored.storesDeleting(resource) {
 		return false
 	}
 	return !errors.Is(err, ErrSkipStatusUpdate) && !r.status.equal(resource, original) &&

@@ -207,11 +207,10 @@ func (r *Retry[T]) deferred(
 	} else {
 		result.RequeueAfter = state.due.Sub(now)
 		text := fmt.Sprintf("retried after %s: %v", result.RequeueAfter.Round(time.Millisecond), state.err)
-		err = &deferredStep{text: text, cause: state.err}
+		err = &deferredStep{text: text, why: causeOf(state.err), cause: state.err}
 	}
 	if r.Continue && !MustRemove(ctx, resource) {
-		waitsFrom(ctx).keepReferences()
-		inventoryFrom(ctx).keep()
+		unfinished(ctx, r.Name+" has failed: "+causeOf(state.err))
 		return result, nil
 	}
 	return result, err

@@ -27,16 +27,23 @@ var (
 
 // Steps runs sub reconcilers in the order of their dependencies. A step runs when all steps that it depends on are
 // ready: their sub reconcilers returned no error, and each child that a [ChildReconciler] or a [ChildSetReconciler] in
-// them manages is ready, see package readiness. A step that does not run leaves its children unchanged. An update of
-// the resource therefore passes through the steps in order.
+// them manages is ready, see package readiness. A child that was not reconciled is not ready: its reconciler failed,
+// although a [TryCatch] or a [Retry] handled the error, or a [RateLimit] or a [Periodic] left it out before it was
+// ready. A step that does not run leaves its children unchanged. An update of the resource therefore passes through the steps
+// in order.
 //
 // Steps waits without polling: an event of a child triggers the next reconcile. A condition says what is waited for and
-// since when. The message changes only if the state of a child changes, so waiting writes nothing. "Since" is the time
-// of the last change of what is waited for, so progress restarts ProgressDeadline.
+// since when, and the cause if a step failed. The message changes only if the state of a child or the cause changes, so
+// waiting writes nothing. "Since" is the time of the last change of what is waited for, so progress restarts
+// ProgressDeadline.
+//
+// A step that halts, see [ErrHaltSubReconcilers], waits for something. If it does not return a RequeueAfter, and if it
+// waits neither for a child nor for a missing object that it tracks, it runs again after as long as it has waited, at
+// least a second and at most 5 minutes.
 //
 // While steps wait, Steps returns no error, so the reconcilers that follow in a [Sequence] run. What requires that a
-// step is ready must be a step as well. An error of a step is returned after the steps that do not depend on it have
-// run.
+// step is ready must be a step as well. An error of a step that is not a halt is returned after the steps that do not
+// depend on it have run.
 //
 // # Removal
 //
@@ -48,7 +55,8 @@ var (
 // If the resource is being deleted, all steps are removed in the reverse order. A child is gone when a list of the API
 // server does not contain it. This requires a finalizer on the resource until no step has a child left: set Finalizer,
 // or wrap Steps in [WithFinalizer]. With foreground deletion of the resource, the garbage collector does not wait for
-// this order.
+// this order. If Condition is set, a [ResourceReconciler] writes the status also while the resource is being deleted:
+// the condition says what the removal waits for.
 type Steps[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Steps`.
 	Name string

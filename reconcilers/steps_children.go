@@ -11,6 +11,7 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/readiness"
@@ -28,7 +29,11 @@ type stepRun struct {
 
 	mu      sync.Mutex
 	waiting []string
-	failed  bool
+	// noted counts the calls of wait.
+	noted  int
+	failed bool
+	// watches reports whether an event of a child, or the retry of a reflected error, makes the step run again.
+	watches bool
 	// unseen reports whether the caches lack a child. It may be deleted before they contain it, and then no event
 	// announces that it is gone.
 	unseen bool
@@ -62,16 +67,37 @@ func MustRemove(ctx context.Context, resource client.Object) bool {
 // confirms reports whether an empty list of children must be confirmed by the API server.
 func (r *stepRun) confirms() bool { return r != nil && r.removes && r.live }
 
-// wait records that an object is waited for.
+// waitForChild records that a child is waited for.
+func (r *stepRun) waitForChild(text string, failed bool) {
+	r.wait(text, failed)
+	for ; r != nil; r = r.outside {
+		r.mu.Lock()
+		r.watches = true
+		r.mu.Unlock()
+	}
+}
+
+// wait records what is waited for.
 func (r *stepRun) wait(text string, failed bool) {
 	for ; r != nil; r = r.outside {
 		r.mu.Lock()
+		r.noted++
 		if !slices.Contains(r.waiting, text) {
 			r.waiting = append(r.waiting, text)
 		}
 		r.failed = r.failed || failed
 		r.mu.Unlock()
 	}
+}
+
+// notes returns how often something was noted that the step waits for.
+func (r *stepRun) notes() int {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.noted
 }
 
 // noteUnseen records that the caches lack a child.
@@ -89,7 +115,7 @@ func (r *stepRun) noteReadiness(child client.Object) {
 		return
 	}
 	if child.GetName() == "" {
-		r.wait(typeName(child)+" does not exist", false)
+		r.waitForChild(typeName(child)+" does not exist", false)
 		return
 	}
 	if ready := r.rule.Of(child); !ready.IsReady() {
@@ -97,7 +123,7 @@ func (r *stepRun) noteReadiness(child client.Object) {
 		if ready.Message == "" {
 			text = identify(child) + ": " + ready.Reason
 		}
-		r.wait(text, ready.State == readiness.Failed)
+		r.waitForChild(text, ready.State == readiness.Failed)
 	}
 }
 
@@ -107,13 +133,13 @@ func (r *stepRun) noteRemaining(child client.Object) {
 	if ready := readiness.Exists.Of(child); !ready.IsReady() {
 		text = ready.Message
 	}
-	r.wait(identify(child)+": "+text, false)
+	r.waitForChild(identify(child)+": "+text, false)
 }
 
 // noteError records a reflected error of a child.
 func (r *stepRun) noteError(child client.Object, err error) {
 	reason := string(apierrs.ReasonForError(err))
-	r.wait(identify(child)+": "+reason, true)
+	r.waitForChild(identify(child)+": "+reason, true)
 }
 
 // maxWaiting limits the objects in a text.
@@ -130,10 +156,11 @@ func (r *stepRun) text() (text string, failed bool) {
 	return truncate(strings.Join(waiting, ", ")), r.failed
 }
 
-// manage is manageChild, and records what the step of [Steps] waits for.
+// manage is manageChild, and records what the step of [Steps] waits for, and whether enclosing finalizers must be kept.
 func (c *children[T, CT]) manage(
 	ctx context.Context, parent T, candidates found[CT], desiredChild func() (CT, error),
 ) (outcome[CT], error) {
+	defer c.keepFinalizers(ctx, parent)
 	run := stepRunFrom(ctx)
 	if run == nil {
 		return c.manageChild(ctx, parent, candidates, desiredChild)
@@ -148,11 +175,23 @@ func (c *children[T, CT]) manage(
 		for _, child := range candidates.known {
 			run.noteRemaining(child)
 		}
-	case err != nil || managed.skip:
+	case err != nil && nilcheck.IsNilPointer(desired):
+		run.wait(typeName(c.childType)+" was not reconciled", false)
+	case err != nil: // another reconciler may handle the error
+		run.wait(identify(desired)+" was not reconciled", false)
+	case managed.skip:
 	case managed.err != nil && !nilcheck.IsNilPointer(desired):
 		run.noteError(desired, managed.err)
 	case !nilcheck.IsNilPointer(managed.child):
 		run.noteReadiness(managed.child)
 	}
 	return managed, err
+}
+
+// keepFinalizers makes enclosing reconcilers keep their finalizers while the finalizer of the children is held.
+func (c *children[T, CT]) keepFinalizers(ctx context.Context, parent T) {
+	held := c.heldFinalizer()
+	if held != "" && MustRemove(ctx, parent) && controllerutil.ContainsFinalizer(parent, held) {
+		unfinished(ctx, "")
+	}
 }

@@ -5,6 +5,7 @@ package reconcilers
 import (
 	"context"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,8 @@ import (
 )
 
 // Parts of the text of a step that waits, for example "step db: Deployment default/db: 1 of 3 replicas are available,
-// since 2026-11-24T04:30:00Z, longer than 10m0s".
+// since 2026-11-24T04:30:00Z, longer than 10m0s". The cause follows, so that the time does not depend on it: "step dns:
+// has not finished, since 2026-11-24T04:30:00Z: the provider does not answer".
 const (
 	sinceText  = ", since "
 	longerText = ", longer than "
@@ -28,22 +30,40 @@ const (
 
 func stepText(name, waits string) string { return "step " + name + ": " + waits }
 
-// sinceIn returns since when a text is in the message of a condition, and whether its deadline was exceeded. The
-// message is the only memory of the time, so it survives a restart.
-func sinceIn(message, text string) (since time.Time, exceeded, ok bool) {
+// sinceIn returns since when a text is in the message of a condition, whether its deadline was exceeded, and the cause.
+// The message is the only memory of the time, so it survives a restart.
+func sinceIn(message, text string) (since time.Time, exceeded bool, cause string, ok bool) {
 	prefix := text + sinceText
 	at := strings.Index(message, prefix)
 	if at < 0 || at > 0 && !strings.HasSuffix(message[:at], "; ") {
-		return time.Time{}, false, false
+		return time.Time{}, false, "", false
 	}
 	rest := message[at+len(prefix):]
 	stamp := rest[:min(len(rest), len("2006-01-02T15:04:05Z"))]
 	since, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
-		return time.Time{}, false, false
+		return time.Time{}, false, "", false
 	}
-	return since, strings.HasPrefix(rest[len(stamp):], longerText), true
+	rest, _, _ = strings.Cut(rest[len(stamp):], "; step ")
+	_, cause, _ = strings.Cut(rest, ": ")
+	return since, strings.HasPrefix(rest, longerText), cause, true
 }
+
+// sameCause reports whether two causes differ at most in what changes with each attempt, such as the id of a request, a
+// port or a time. The status is not written for such a difference: the write would trigger the next attempt.
+func sameCause(a, b string) bool {
+	mask := func(text string) string {
+		return tokens.ReplaceAllStringFunc(text, func(token string) string {
+			if strings.ContainsAny(token, "0123456789") {
+				return "#"
+			}
+			return token
+		})
+	}
+	return mask(a) == mask(b)
+}
+
+var tokens = regexp.MustCompile(`[0-9A-Za-z-]{5,}`)
 
 // setConditions sets the conditions to the state of the steps, and announces deadlines that were exceeded.
 func (r *stepsRequest[T]) setConditions(ctx context.Context) {
@@ -58,28 +78,45 @@ func (r *stepsRequest[T]) setConditions(ctx context.Context) {
 			continue
 		}
 		text := stepText(s.Name, state.waits)
-		known := false
-		if state.since, state.exceededBefore, known = sinceIn(before, text); !known {
+		known, cause := false, ""
+		if state.since, state.exceededBefore, cause, known = sinceIn(before, text); !known {
 			state.since = r.now.UTC().Truncate(time.Second)
+		}
+		if sameCause(cause, state.cause) {
+			state.cause = cause
 		}
 		text += sinceText + state.since.Format(time.RFC3339)
 		if state.exceeded = r.hasDeadline(i) && !r.now.Before(state.since.Add(s.ProgressDeadline)); state.exceeded {
 			text += longerText + s.ProgressDeadline.String()
 			r.announce(ctx, *state, text)
 		}
-		texts = append(texts, text)
+		texts = append(texts, withCause(text, state.cause))
 		condition = worse(condition, conditionOfStep(*state))
+	}
+	if r.removesAll && len(texts) == 0 {
+		condition.Status, condition.Reason = metav1.ConditionUnknown, ReasonRemovingStep
+		texts = []string{"all steps are removed"}
 	}
 	condition.Message = strings.Join(texts, "; ")
 	r.setCondition(ctx, r.Condition, condition)
 	for i, s := range r.Steps.Steps {
 		own := conditionOfStep(r.states[i])
-		own.Message = r.states[i].waits
+		own.Message = withCause(r.states[i].waits, r.states[i].cause)
 		if other := r.states[i].waitsFor; other != "" {
 			own.Message = "waits for step " + other
 		}
 		r.setCondition(ctx, s.Condition, own)
 	}
+	if r.removesAll && r.Condition != "" {
+		scopeFrom(ctx).stored.evenIfDeleting()
+	}
+}
+
+func withCause(text, cause string) string {
+	if cause == "" {
+		return text
+	}
+	return text + ": " + cause
 }
 
 // conditionOfStep returns the status and the reason of the condition of a step.

@@ -18,10 +18,14 @@ func TestSteps_Errors(t *testing.T) {
 		result reconcilers.Result
 		err    error
 		want   reconcilers.Result
+		// returned is the error of Steps. A step that halts waits, so Steps returns none.
+		returned error
 	}{
-		"error":       {err: errTest},
-		"retry after": {hour, reconcilers.ErrRetryAfter, reconcilers.Result{RequeueAfter: time.Minute}},
-		// The requeue for the deadline must not replace the back-off of a halt.
+		"error": {err: errTest, returned: errTest},
+		"retry after": {
+			hour, reconcilers.ErrRetryAfter, reconcilers.Result{RequeueAfter: time.Minute}, reconcilers.ErrRetryAfter,
+		},
+		// The requeue for the deadline must not replace that of a halt, which is after a second.
 		"halt": {err: reconcilers.ErrHaltSubReconcilers},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +41,7 @@ func TestSteps_Errors(t *testing.T) {
 			}}
 			resource := newResource()
 			result, err := r.Reconcile(newWorld(t).Context(), resource)
-			wantErr(t, tc.err, err)
+			wantErr(t, tc.returned, err)
 			equal(t, "the independent step has run", true, ran)
 			contains(t, resource.Status.GetCondition("Ready").Message, "step db: has not finished, since ")
 			if tc.err != errTest { //nolint:errorlint // identity

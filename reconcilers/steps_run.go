@@ -24,6 +24,10 @@ type stepState struct {
 	done bool
 	// waits says what the step waits for. It is empty if the step is done or has not run.
 	waits string
+	// cause is the text of the error of the step, or "".
+	cause string
+	// polls reports whether the step halted, and neither an event nor a requeue makes it run again.
+	polls bool
 	// waitsFor is the name of a step that the step waits for, if it has not run.
 	waitsFor string
 	// failed reports whether a child has failed.
@@ -72,19 +76,16 @@ func (r *Steps[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	}
 	req.runAll(ctx)
 	if slices.ContainsFunc(req.states, func(s stepState) bool { return !s.done }) {
-		waitsFrom(ctx).keepReferences()
-		inventoryFrom(ctx).keep() // Prune must not delete the children of a step that did not run or is removed later
+		unfinished(ctx, "") // Prune must not delete the children of a step that did not run or is removed later
 	}
 	req.keepConfirmed(ctx)
 	req.setConditions(ctx)
 	if removesAll {
 		req.finish(ctx)
 	}
-	err := joinErrors(req.errs...)
-	if !errors.Is(err, ErrHaltSubReconcilers) { // a halt without a RequeueAfter is retried with back-off
-		req.requeueAtDeadline()
-	}
-	return req.result, err
+	req.requeueAtDeadline()
+	req.requeueHalted()
+	return req.result, joinErrors(req.errs...)
 }
 
 // runAll runs the wanted steps in order, and removes the other steps in the reverse order.
@@ -168,14 +169,23 @@ func (r *stepsRequest[T]) call(ctx context.Context, i int, run *stepRun) {
 	waits := waitsFrom(ctx)
 	before := waits.begin()
 	result, err := step.Run(run.onto(ctx), step.Node{Name: s.Name}, r.resource, s.Reconciler.Reconcile)
-	waits.end(before, err)
+	halted := errors.Is(err, ErrHaltSubReconcilers) && !errors.Is(err, ErrSkipStatusUpdate)
+	if halted {
+		state.polls = result == (Result{Priority: result.Priority}) && !waits.explain(before, err) && !run.watches
+		waits.end(before, nil)
+	} else {
+		waits.end(before, err)
+	}
 	r.result = AggregateResults(r.result, result)
 	if config, err := RetrieveConfig(ctx); err == nil && run.unseen {
 		r.result = AggregateResults(r.result, Result{RequeueAfter: config.staleReadsTimeout()})
 	}
 	state.waits, state.failed = run.text()
 	if err != nil {
-		r.errs = append(r.errs, err)
+		if !halted {
+			r.errs = append(r.errs, err)
+		}
+		state.cause = causeOf(err)
 		if state.waits == "" {
 			state.waits = "has not finished"
 			run.outside.wait(s.Name+" "+state.waits, false)
@@ -222,6 +232,26 @@ func (r *stepsRequest[T]) requeueAtDeadline() {
 	for i, state := range r.states {
 		if deadline := r.Steps.Steps[i].ProgressDeadline; r.hasDeadline(i) && !state.exceeded {
 			r.result = AggregateResults(r.result, Result{RequeueAfter: state.since.Add(deadline).Sub(r.now)})
+		}
+	}
+}
+
+// Limits of the time after which a step that halted runs again. It is about as long as the step has waited.
+const (
+	firstHaltedRetry = time.Second
+	lastHaltedRetry  = 5 * time.Minute
+)
+
+// requeueHalted requests a reconcile for the steps that halted and that nothing else makes run again.
+func (r *stepsRequest[T]) requeueHalted() {
+	for _, state := range r.states {
+		switch waited := r.now.Sub(state.since); {
+		case !state.polls:
+		case r.Condition == "" || state.since.IsZero(): // nothing remembers how long the step has waited
+			r.result = AggregateResults(r.result, backOff)
+		default:
+			after := min(max(waited, firstHaltedRetry), lastHaltedRetry)
+			r.result = AggregateResults(r.result, Result{RequeueAfter: after})
 		}
 	}
 }

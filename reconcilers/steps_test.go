@@ -286,14 +286,15 @@ func TestSteps_AreRemovedInReverseOrder(t *testing.T) {
 	s := readyStage(t, r, "db", "app", "web")
 	s.holdChild("app", "example.com/hold")
 	s.deleteResource()
-	s.reconcile("web", "delete ConfigMap web")
-	s.reconcile("app", "delete ConfigMap app")
+	s.reconcile("web", "delete ConfigMap web", statusWritten)
+	s.reconcile("app", "delete ConfigMap app", statusWritten)
+	s.reconcile("app is held", statusWritten)
 	for range 2 {
-		s.reconcile("app is held")
+		s.reconcile("app is still held")
 		equal(t, "requeue", 0, s.after)
 	}
 	s.holdChild("app")
-	s.reconcile("db", "delete ConfigMap db")
+	s.reconcile("db", "delete ConfigMap db", statusWritten)
 	finalizerCleared := `patch Resource test application/merge-patch+json {"metadata":{"finalizers":null,` +
 		`"resourceVersion":"` + stored(s.world, newResource()).ResourceVersion + `"}}`
 	s.reconcile("none is left", finalizerCleared)
@@ -309,14 +310,14 @@ func TestSteps_AreRemovedInReverseOrder_StaleReads(t *testing.T) {
 	s := readyStage(t, r, "db", "app", "web")
 	s.Unseen = func(obj client.Object) bool { return obj.GetName() == "web" }
 	s.deleteResource()
-	s.reconcile("web", "delete ConfigMap web")
+	s.reconcile("web", "delete ConfigMap web", statusWritten)
 	if s.after == 0 {
 		t.Error("no event announces the deletion of an object that the cache never had, but nothing is requeued")
 	}
-	s.reconcile("app", "delete ConfigMap app")
+	s.reconcile("app", "delete ConfigMap app", statusWritten)
 	equal(t, "requeue", 0, s.after)
 	equal(t, "live lists after web is confirmed", 0, s.Count("live list"))
-	s.reconcile("db", "delete ConfigMap db")
+	s.reconcile("db", "delete ConfigMap db", statusWritten)
 }
 
 // An enclosing WithFinalizer keeps its finalizer until no step has a child left.
@@ -326,7 +327,7 @@ func TestSteps_BelowWithFinalizer(t *testing.T) {
 	_, err := s.root.Reconcile(s.ctx, testRequest)
 	wantErr(t, nil, err)
 	s.deleteResource()
-	s.reconcile("db", "delete ConfigMap db")
+	s.reconcile("db", "delete ConfigMap db", statusWritten)
 	equal(t, "finalizers", []string{"test-finalizer"}, stored(s.world, newResource()).Finalizers)
 	_, err = s.root.Reconcile(s.ctx, testRequest)
 	wantErr(t, nil, err)

@@ -99,6 +99,21 @@ func (w *waits) keepReferences() {
 	}
 }
 
+// unfinished notes that a reconciler left out something that is still needed, or could not finish: its references are
+// kept, Prune deletes nothing, enclosing finalizers are kept, and the enclosing step of [Steps] is not ready. why says
+// what the step waits for. If it is empty, the step is as ready as in the last request.
+func unfinished(ctx context.Context, why string) {
+	s := scopeFrom(ctx)
+	s.waits.keepReferences()
+	s.inventory.keep()
+	if s.held != nil {
+		s.held.Store(true)
+	}
+	if why != "" {
+		s.stepRun.wait(why, false)
+	}
+}
+
 // halted records the logger of the step that halted.
 func (w *waits) halted(ctx context.Context) {
 	if w == nil {
@@ -131,6 +146,16 @@ func (w *waits) end(before waiting, err error) {
 	} else if !w.explains(before, err) {
 		w.other = true
 	}
+}
+
+// explain is explains, for a step that started at before.
+func (w *waits) explain(before waiting, err error) bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.explains(before, err)
 }
 
 // explains reports whether a halted step waits only for objects that it tracked since before. A step that halts after a

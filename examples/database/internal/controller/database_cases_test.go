@@ -266,7 +266,8 @@ func TestAccountReconciler(t *testing.T) {
 			Metadata: is(given{target: "elsewhere", err: refused, want: "elsewhere"}),
 			Now:      now,
 			ExpectResource: rtesting.With(kept, condition(databasev1.ConditionBackupAccountReady, metav1.ConditionUnknown,
-				"WaitingForStep", "step Account: has not finished, since 2026-01-02T03:04:05Z")),
+				"WaitingForStep", "step Account: has not finished, since 2026-01-02T03:04:05Z: "+
+					"update BackupAccount uid-of-shop: the bucket is full")),
 			ShouldErr: true,
 			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
 				if !errors.Is(err, refused) {
