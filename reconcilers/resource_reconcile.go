@@ -93,7 +93,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		r.status.mendConditions(resource)
 	}
 	r.status.setLoopCondition(resource, r.Config, &r.requests.looping, req)
-	r.status.observeConditions(resource, original, observation, err)
+	r.status.observeConditions(resource, original, observation, err == nil && !this.waits.leftOut.Load())
 	r.status.keepTransitionTimes(resource, original)
 	if !r.mustWriteStatus(ctx, resource, original, err) {
 		if !errors.Is(err, ErrSkipStatusUpdate) {

@@ -109,20 +109,71 @@ func TestResourceReconciler_SummaryIsAboutItsOldestDependent(t *testing.T) {
 				if tc.err == errTest && !errors.Is(err, errTest) || tc.err != errTest && err != nil {
 					t.Errorf("unexpected error %v", err)
 				}
-				r := &fixture.Resource{}
-				if err := w.Server.Get(t.Context(), testRequest.NamespacedName, r); err != nil {
-					t.Fatal(err)
-				}
-				got := []string{}
-				for _, c := range r.Status.Conditions {
-					got = append(got, fmt.Sprintf("%s=%s@%d", c.Type, c.Status, c.ObservedGeneration))
-				}
+				got := formatConditions(stored(w, newResource()))
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("unexpected conditions (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
+}
+
+// Is a resource ready whose second step was not reached, although no error was returned?
+func TestResourceReconciler_SummaryWaitsForStepsThatDidNotRun(t *testing.T) {
+	set := apis.NewLivingConditionSet("Built", "Deployed", "Order")
+	manage := func(ctx context.Context, r *fixture.Resource) apis.ConditionManager {
+		return set.ManageWithContext(ctx, &r.Status)
+	}
+	step := func(kind string, err error) *syncReconciler {
+		return &syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+			manage(ctx, r).MarkTrue(kind, "Done", "")
+			return err
+		}}
+	}
+	for name, tc := range map[string]struct {
+		first error
+		want  []string
+	}{
+		"the first step halts": {
+			reconcilers.ErrHaltSubReconcilers, []string{"Built=True@7", "Deployed=True@3", "Order=Unknown@7", "Ready=Unknown@7"},
+		},
+		"all steps run": {nil, []string{"Built=True@7", "Deployed=True@7", "Order=True@7", "Ready=True@7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(func(r *fixture.Resource) {
+				r.Generation, r.Status.ObservedGeneration = 7, 3
+				r.Status.Conditions = parseConditions(t, []string{"Built=True@3", "Deployed=True@3", "Order=True@3", "Ready=True@3"})
+			}))
+			root := &resourceReconciler{Config: w.Config, Reconciler: sequence{
+				&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {
+					manage(ctx, r).InitializeConditions()
+					return nil
+				}},
+				&reconcilers.Steps[*fixture.Resource]{
+					Finalizer: "test/steps", Condition: "Order", Conditions: manage, Steps: []reconcilers.Step[*fixture.Resource]{
+						{Name: "build", Reconciler: step("Built", tc.first)},
+						{Name: "deploy", Reconciler: step("Deployed", nil), DependsOn: []string{"build"}},
+					},
+				},
+			}}
+			if _, err := root.ReconcileManaged(t.Context(), testRequest); err != nil {
+				t.Fatal(err)
+			}
+			got := formatConditions(stored(w, newResource()))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// formatConditions writes conditions as "Built=True@7".
+func formatConditions(r *fixture.Resource) []string {
+	texts := []string{}
+	for _, c := range r.Status.Conditions {
+		texts = append(texts, fmt.Sprintf("%s=%s@%d", c.Type, c.Status, c.ObservedGeneration))
+	}
+	return texts
 }
 
 // parseConditions parses conditions such as "Built=True@7".

@@ -55,10 +55,10 @@ func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (con
 }
 
 // observeConditions sets the observedGeneration of the conditions of obj that are new or changed since original, and of
-// conditions whose observedGeneration was cleared. After a reconcile without an error it also updates the conditions
-// that InitializeConditions manages, because all steps have run. It does not change an observedGeneration that the user
-// set, nor the conditions of other writers.
-func (s *statusType) observeConditions(obj, original client.Object, observation *observed.Observation, err error) {
+// conditions whose observedGeneration was cleared. If all reconcilers have run, it also updates the conditions that
+// InitializeConditions manages. It does not change an observedGeneration that the user set, nor the conditions of other
+// writers.
+func (s *statusType) observeConditions(obj, original client.Object, observation *observed.Observation, all bool) {
 	generation := observation.Generation()
 	if generation == 0 {
 		return
@@ -76,7 +76,7 @@ func (s *statusType) observeConditions(obj, original client.Object, observation 
 			c.ObservedGeneration = generation
 		case changed && observed == before.ObservedGeneration && observed < generation && !observation.IsSummary(c.Type):
 			c.ObservedGeneration = generation // the condition was changed in place
-		case err == nil && 0 < observed && observed < generation && observation.IsManaged(c.Type):
+		case all && 0 < observed && observed < generation && observation.IsManaged(c.Type):
 			c.ObservedGeneration = generation
 		}
 	}

@@ -78,6 +78,9 @@ func (r *Steps[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	if slices.ContainsFunc(req.states, func(s stepState) bool { return !s.done }) {
 		unfinished(ctx, "") // Prune must not delete the children of a step that did not run or is removed later
 	}
+	if slices.ContainsFunc(req.states, func(s stepState) bool { return s.waitsFor != "" }) {
+		waitsFrom(ctx).leaveOut()
+	}
 	req.keepConfirmed(ctx)
 	req.setConditions(ctx)
 	if removesAll {
@@ -182,6 +185,7 @@ func (r *stepsRequest[T]) call(ctx context.Context, i int, run *stepRun) {
 	}
 	state.waits, state.failed = run.text()
 	if err != nil {
+		waits.leaveOut()
 		if !halted {
 			r.errs = append(r.errs, err)
 		}

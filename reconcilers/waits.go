@@ -36,6 +36,8 @@ func init() {
 type waits struct {
 	// partial reports whether the request does not renew all references of the resource.
 	partial atomic.Bool
+	// leftOut reports whether a reconciler did not compute its conditions.
+	leftOut atomic.Bool
 	// byController reports whether a controller made the request.
 	byController bool
 
@@ -110,7 +112,15 @@ func unfinished(ctx context.Context, why string) {
 		s.held.Store(true)
 	}
 	if why != "" {
+		s.waits.leaveOut()
 		s.stepRun.wait(why, false)
+	}
+}
+
+// leaveOut records that a reconciler did not compute its conditions, although it is part of the request.
+func (w *waits) leaveOut() {
+	if w != nil {
+		w.leftOut.Store(true)
 	}
 }
 
