@@ -68,7 +68,7 @@ func (o *Options) chooseBackend() error {
 func startMemory(o *Options) (*Sandbox, error) {
 	api, err := backend.Memory(backend.Options{
 		Dir: o.Dir, Port: o.Port, DisableControllers: slices.Equal(o.Controllers, []string{"none"}),
-		DisablePods: o.DisablePods,
+		DisablePods: o.DisablePods, LogOutput: o.LogOutput,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: starting the API in memory: %w", err)

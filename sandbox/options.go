@@ -77,8 +77,8 @@ type Options struct {
 	// Verbosity above 0 writes the control plane's logs of that level to LogOutput. Default: 0, no logs.
 	Verbosity int
 
-	// LogOutput receives the control plane's logs if Verbosity is above 0. It is called from another goroutine. Default:
-	// os.Stderr.
+	// LogOutput receives the control plane's logs if Verbosity is above 0, and errors of the API in memory that no
+	// response returns. It is called from another goroutine. Default: os.Stderr.
 	LogOutput io.Writer
 
 	// StartTimeout limits the time from the start of the control plane until its API is ready, without the time to build

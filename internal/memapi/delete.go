@@ -46,6 +46,9 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 			return err
 		}
 	}
+	if done, err := s.terminateDefinition(t, r, by, opts); done || err != nil {
+		return err
+	}
 	if err := t.checkPreconditions(r, opts.Preconditions); err != nil {
 		return err
 	}

@@ -95,17 +95,8 @@ func (t *table) admitDelete(key client.ObjectKey) error {
 // terminate starts the deletion of a namespace, and reports whether the namespace must be kept until its finalizers are
 // removed.
 func (s *Server) terminate(t *table, r *record, by string, opts *metav1.DeleteOptions) (done bool, err error) {
-	if p := opts.Preconditions; p != nil {
-		conflict := func(field, wanted, found string) error {
-			return apierrors.NewConflict(t.resource, r.key.Name,
-				fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]s, %[1]s in object meta: %[3]s", field, wanted, found)) //nolint:staticcheck // the message of a server
-		}
-		if p.UID != nil && *p.UID != r.uid {
-			return true, conflict("UID", string(*p.UID), string(r.uid))
-		}
-		if version := r.object.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != version {
-			return true, conflict("ResourceVersion", *p.ResourceVersion, version)
-		}
+	if err := t.matchDeletion(r, opts.Preconditions, "Precondition failed"); err != nil {
+		return true, err
 	}
 	if r.object.GetDeletionTimestamp() != nil {
 		return len(namespaceFinalizers(r.object)) > 0, nil
@@ -118,6 +109,24 @@ func (s *Server) terminate(t *table, r *record, by string, opts *metav1.DeleteOp
 		s.put(t, r.key, obj, r.request(by))
 	}
 	return true, nil
+}
+
+// matchDeletion returns a conflict, whose message begins with a text, if an object does not match the preconditions of
+// its deletion.
+func (t *table) matchDeletion(r *record, p *metav1.Preconditions, text string) error {
+	conflict := func(field, wanted, found string) error {
+		return apierrors.NewConflict(t.resource, r.key.Name, fmt.Errorf(
+			"%s: %[2]s in precondition: %[3]s, %[2]s in object meta: %[4]s", text, field, wanted, found,
+		))
+	}
+	switch version := r.object.GetResourceVersion(); {
+	case p == nil:
+	case p.UID != nil && *p.UID != r.uid:
+		return conflict("UID", string(*p.UID), string(r.uid))
+	case p.ResourceVersion != nil && *p.ResourceVersion != version:
+		return conflict("ResourceVersion", *p.ResourceVersion, version)
+	}
+	return nil
 }
 
 // namespaceDeletionFinalizers is deletionFinalizers for namespaces, which treat the deprecated option differently.

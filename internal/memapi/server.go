@@ -33,6 +33,11 @@ type Options struct {
 	// TrackFields makes the server keep the managed fields of all objects from their creation, as a real server does. It
 	// makes writes slower. By default they are kept only for objects that have been applied.
 	TrackFields bool
+	// FinalizeDefinitions makes the server treat its CustomResourceDefinitions as a real one does. When one is deleted, it
+	// gets a finalizer: the user of this package deletes its objects, and then removes the finalizer. Objects whose
+	// definition no longer exists, or serves no version, stay in the storage, and are served again with the next
+	// definition. By default definitions are objects like others. The scheme must have their type.
+	FinalizeDefinitions bool
 	// Seed determines generated names and UIDs. Servers with the same seed generate the same ones for the same objects.
 	Seed uint64
 	// Now is the clock. The default is time.Now.
@@ -65,6 +70,9 @@ type Server struct {
 	seed       uint64
 	now        func() time.Time
 	tracks     bool // see Options.TrackFields
+	finalizes  bool // see Options.FinalizeDefinitions
+	// unserved has the objects of kinds that are no longer served, see Options.FinalizeDefinitions.
+	unserved map[schema.GroupKind]*shelf
 
 	failedConversion error
 	unknown          func(fields []string) error // see ValidateFields
@@ -88,8 +96,9 @@ func New(opts Options) *Server {
 	s := &Server{
 		registry: opts.Registry, applier: opts.Applier, admission: opts.Admission, conversion: opts.Conversion,
 		shown: opts.Versions, seed: opts.Seed, now: opts.Now, tracks: opts.TrackFields && opts.Applier != nil,
-		version: 1, history: make([]Event, 0, 32), tables: make(map[schema.GroupVersionKind]*table, 8),
-		types: make(map[reflect.Type]*table, 16),
+		finalizes: opts.FinalizeDefinitions, version: 1, history: make([]Event, 0, 32),
+		tables: make(map[schema.GroupVersionKind]*table, 8),
+		types:  make(map[reflect.Type]*table, 16),
 	}
 	if s.now == nil {
 		s.now = time.Now

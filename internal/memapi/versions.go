@@ -41,6 +41,11 @@ func (s *shelf) several() bool { return len(s.versions) > 1 }
 
 // newShelf returns the shelf of a kind, with the tables of its versions, which are served from now on.
 func (s *Server) newShelf(kind *kinds.Kind) *shelf {
+	if found := s.unserved[kind.GroupKind()]; found != nil {
+		delete(s.unserved, kind.GroupKind())
+		s.serve(found, kind)
+		return found
+	}
 	if kind.Versions == nil || !kind.Versions.Several() {
 		one := &struct {
 			table
@@ -96,10 +101,13 @@ func (s *Server) serve(found *shelf, kind *kinds.Kind) {
 // custom kinds with a definition: it may have more of them, and those without objects may be absent.
 //
 // The error lists the versions in which objects are stored, and which the new definition does not have: a real server
-// refuses such a definition. Nothing has changed then.
+// refuses such a definition. Nothing has changed then. With [Options.FinalizeDefinitions] the error is always
+// nil: the stored versions are in the status of the definitions.
 func (s *Server) Redefine(registry *kinds.Registry, applier Applier) error {
-	if err := s.checkStored(registry); err != nil {
-		return err
+	if !s.finalizes {
+		if err := s.checkStored(registry); err != nil {
+			return err
+		}
 	}
 	s.registry, s.applier = registry, applier
 	clear(s.types)
@@ -114,16 +122,27 @@ func (s *Server) Redefine(registry *kinds.Registry, applier Applier) error {
 			delete(s.tables, version.kind.GroupVersionKind)
 		}
 		kind := servedVersion(registry, t.kind.GroupKind())
+		t.stored = t.storedVersions()
 		if kind == nil {
+			if len(t.sorted) > 0 {
+				s.unserve(t)
+			}
 			continue
 		}
-		t.stored = t.storedVersions()
 		s.serve(t.shelf, kind)
 		s.sort(t.shown)
 	}
 	s.rewatch()
 	s.garbageVersion = 0
 	return nil
+}
+
+// unserve keeps the objects of a kind that is no longer served.
+func (s *Server) unserve(t *table) {
+	if s.unserved == nil {
+		s.unserved = map[schema.GroupKind]*shelf{}
+	}
+	s.unserved[t.kind.GroupKind()] = t.shelf
 }
 
 // Show makes later events have a version of a kind, which must be served. Earlier events keep theirs.

@@ -28,6 +28,7 @@ func init() {
 	backend.Memory = func(o backend.Options) (backend.API, error) {
 		s, err := apiserver.Start(apiserver.Options{
 			Port: o.Port, Dir: o.Dir, DisableControllers: o.DisableControllers, DisablePods: o.DisablePods,
+			LogOutput: o.LogOutput,
 		})
 		if err != nil {
 			return nil, err

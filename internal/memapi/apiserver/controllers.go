@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ type controllers struct {
 	queue  []item
 	queued map[item]bool
 	errors map[item]int // consecutive errors
+	failed map[item]int // consecutive errors of the garbage collector
 	// garbage is set if there may be garbage.
 	garbage bool
 }
@@ -48,7 +50,7 @@ type item struct {
 // runControllers runs until the server stops.
 func (s *Server) runControllers() {
 	apply.LoadSchemas() // before the lock is held, so that reads do not wait
-	c := &controllers{server: s, queued: map[item]bool{}, errors: map[item]int{}}
+	c := &controllers{server: s, queued: map[item]bool{}, errors: map[item]int{}, failed: map[item]int{}}
 	bookmarks := time.NewTicker(bookmarkInterval)
 	defer bookmarks.Stop()
 	s.mu.Lock()
@@ -100,8 +102,12 @@ func (c *controllers) act() bool {
 	}
 	c.garbage = false
 	for _, step := range s.api.Garbage() {
-		if err := s.api.Collect(step); err == nil {
+		i, err := item{step.Kind, step.Key}, s.api.Collect(step)
+		if err == nil {
 			c.garbage = true // another step may follow
+			delete(c.failed, i)
+		} else if c.failed[i]++; c.failed[i] == 1 {
+			s.report(fmt.Sprintf("collect garbage: %s %s %s", step.Type, step.Kind.Kind, step.Key), err)
 		}
 	}
 	s.updateDefinitions()
@@ -172,7 +178,12 @@ func (c *controllers) perform(i item) {
 	}
 	if err == nil {
 		delete(c.errors, i)
-	} else if c.errors[i]++; c.errors[i] < maxErrors {
+		return
+	}
+	switch c.errors[i]++; {
+	case c.errors[i] < maxErrors:
 		c.add(i)
+	case c.errors[i] == maxErrors:
+		s.report(fmt.Sprintf("the controller of %s %s", i.kind.Kind, i.key), err)
 	}
 }

@@ -4,17 +4,18 @@ package apiserver
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -36,128 +37,183 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, apiextensionsv1.AddToScheme(scheme)
 }
 
-// updateDefinitions serves the CustomResourceDefinitions that exist after a write. A real server does so a moment
-// later, and its clients have to wait for the condition Established.
+// updateDefinitions serves the CustomResourceDefinitions that exist after a write, and finalizes those that are being
+// deleted. A real server does so a moment later, and its clients have to wait for the condition Established.
 func (s *Server) updateDefinitions() {
-	changed := false
-	for _, e := range s.api.Events(s.definitionsSeen) {
-		kind, served := s.registry.For(e.Kind)
-		changed = changed || e.Kind == definitionKind || served && kind.Custom && e.Type == watch.Deleted
-	}
-	s.definitionsSeen = s.api.Version()
-	if !changed {
+	if !s.definitionsChanged() {
 		return
 	}
-	var all []*apiextensionsv1.CustomResourceDefinition
 	c := s.api.Client("kube-apiserver")
-	for _, obj := range s.api.List(definitionKind) {
-		crd := obj.(*apiextensionsv1.CustomResourceDefinition)
-		if crd.DeletionTimestamp != nil && s.emptied(c, crd) {
-			continue
-		}
-		all = append(all, crd)
-	}
-	registry, err := s.registry.With(all...)
-	if err == nil {
-		applier := apply.New(registry)
-		if err = s.api.Redefine(registry, applier); err == nil {
-			s.registry = registry
-			s.documents.Reset(registry)
+	for _, crd := range s.definitions() {
+		if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, cleanup) {
+			s.report("finalize the definition "+crd.Name, s.finalize(c, crd.DeepCopy()))
 		}
 	}
+	all := s.definitions()
+	registry, failed := s.compile(all)
+	if err := s.api.Redefine(registry, apply.New(registry)); err != nil {
+		s.report("serve the definitions", err)
+		return
+	}
+	s.registry = registry
+	s.documents.Reset(registry)
 	for _, crd := range all {
-		_ = s.accept(c, crd.DeepCopy(), err)
+		s.report("set the status of the definition "+crd.Name, s.accept(c, crd.DeepCopy(), failed[crd.Name]))
 	}
 	s.definitionsSeen = s.api.Version()
 }
 
-// accept sets the status of a definition that is served.
-func (s *Server) accept(c client.Client, crd *apiextensionsv1.CustomResourceDefinition, failed error) error {
-	crd.Status.AcceptedNames = crd.Spec.Names
-	accepted := []apiextensionsv1.CustomResourceDefinitionCondition{
-		{
-			Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
-			Message: "no conflicts found",
-		},
-		{
-			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
-			Message: "the initial names have been accepted",
-		},
+// definitionsChanged reports whether the definitions have changed, or the objects of one that is being deleted.
+func (s *Server) definitionsChanged() bool {
+	events := s.api.Events(s.definitionsSeen)
+	s.definitionsSeen = s.api.Version()
+	return slices.ContainsFunc(events, func(e memapi.Event) bool {
+		if e.Kind == definitionKind {
+			return true
+		}
+		kind, served := s.registry.For(e.Kind)
+		return served && e.Type == watch.Deleted && s.terminating(kind)
+	})
+}
+
+// terminating reports whether the definition of a kind is being deleted.
+func (s *Server) terminating(kind *kinds.Kind) bool {
+	crd := s.api.Definition(kind)
+	return crd != nil && crd.DeletionTimestamp != nil
+}
+
+func (s *Server) definitions() []*apiextensionsv1.CustomResourceDefinition {
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, obj := range s.api.List(definitionKind) {
+		all = append(all, obj.(*apiextensionsv1.CustomResourceDefinition))
 	}
-	if failed != nil {
-		accepted = []apiextensionsv1.CustomResourceDefinitionCondition{{
-			Type: apiextensionsv1.NonStructuralSchema, Status: apiextensionsv1.ConditionTrue, Reason: "NotServed",
-			Message: failed.Error(),
-		}}
+	return all
+}
+
+// compile returns a registry with definitions. Those that cannot be served do not prevent that others are; the errors
+// are returned by their names.
+func (s *Server) compile(all []*apiextensionsv1.CustomResourceDefinition) (*kinds.Registry, map[string]error) {
+	registry, err := s.registry.With(all...)
+	if err == nil {
+		return registry, nil
 	}
-	for _, condition := range accepted {
-		i := slices.IndexFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-			return c.Type == condition.Type
-		})
-		condition.LastTransitionTime = metav1.Now()
-		switch {
-		case i < 0:
-			crd.Status.Conditions = append(crd.Status.Conditions, condition)
-		case crd.Status.Conditions[i].Status != condition.Status:
-			crd.Status.Conditions[i] = condition
+	registry = s.empty
+	failed := map[string]error{}
+	var served []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range all {
+		with := append(slices.Clip(served), crd)
+		if next, err := s.registry.With(with...); err != nil {
+			failed[crd.Name] = err
+		} else {
+			registry, served = next, with
 		}
 	}
-	if err := c.Status().Update(context.Background(), crd); err != nil {
-		return client.IgnoreNotFound(err)
+	return registry, failed
+}
+
+// accept sets the status of a definition that is served, or cannot be served.
+func (s *Server) accept(c client.Client, crd *apiextensionsv1.CustomResourceDefinition, failed error) error {
+	if failed != nil {
+		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: apiextensionsv1.NonStructuralSchema, Status: apiextensionsv1.ConditionTrue, Reason: "NotServed",
+			Message: failed.Error(),
+		})
+		return c.Status().Update(s.ctx, crd)
 	}
-	if crd.DeletionTimestamp == nil && !slices.Contains(crd.Finalizers, cleanup) {
-		crd.Finalizers = append(crd.Finalizers, cleanup)
-		return client.IgnoreNotFound(c.Update(context.Background(), crd))
+	crd.Status.AcceptedNames = crd.Spec.Names
+	if apihelpers.FindCRDCondition(crd, apiextensionsv1.NonStructuralSchema) != nil {
+		apihelpers.RemoveCRDCondition(crd, apiextensionsv1.NonStructuralSchema)
 	}
-	return nil
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
+		Message: "no conflicts found",
+	})
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
+		Message: "the initial names have been accepted",
+	})
+	return c.Status().Update(s.ctx, crd)
 }
 
 // cleanup is the finalizer of definitions whose objects have to be deleted first.
 const cleanup = apiextensionsv1.CustomResourceCleanupFinalizer
 
-// emptied deletes the objects of a definition that is being deleted, and reports whether the definition is removed.
-func (s *Server) emptied(c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	ctx := context.Background()
-	left := 0
-	for _, version := range crd.Spec.Versions {
-		kind := crd.GroupVersionKind()
-		kind.Group, kind.Version, kind.Kind = crd.Spec.Group, version.Name, crd.Spec.Names.Kind
-		if _, served := s.registry.For(kind); !served {
-			continue
-		}
-		for _, obj := range s.api.List(kind) {
-			if obj.GetDeletionTimestamp() == nil {
-				found := &unstructured.Unstructured{}
-				found.SetGroupVersionKind(kind)
-				found.SetNamespace(obj.GetNamespace())
-				found.SetName(obj.GetName())
-				_ = c.Delete(ctx, found)
-			}
-		}
-		left = max(left, len(s.api.List(kind)))
+// finalize deletes the objects of a definition that is being deleted, and removes its finalizer when none is left. A
+// real server does the same, with the same conditions; but it notices after some seconds that the last object was
+// deleted.
+func (s *Server) finalize(c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
+	terminating := func(status apiextensionsv1.ConditionStatus, reason, message string) error {
+		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message,
+		})
+		return c.Status().Update(s.ctx, crd)
 	}
-	if left > 0 || !slices.Contains(crd.Finalizers, cleanup) {
-		return false
+	err := terminating(
+		apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress",
+	)
+	if err != nil {
+		return err
 	}
-	crd = crd.DeepCopy()
-	crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool { return f == cleanup })
-	return c.Update(ctx, crd) == nil && len(crd.Finalizers) == 0
+	left, err := s.deleteInstances(c, crd)
+	if err != nil {
+		message := fmt.Sprintf("could not issue all deletes: %v", err)
+		return errors.Join(err, terminating(apiextensionsv1.ConditionTrue, "InstanceDeletionFailed", message))
+	}
+	if left {
+		return nil // the deletion of the last one calls finalize again
+	}
+	apihelpers.CRDRemoveFinalizer(crd, cleanup)
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+		return terminating(apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established")
+	}
+	return terminating(apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
 }
 
-// definitionAdmission refuses definitions that cannot be served.
+// deleteInstances deletes the objects of a definition, and reports whether some are left.
+func (s *Server) deleteInstances(c client.Client, crd *apiextensionsv1.CustomResourceDefinition) (left bool, _ error) {
+	var errs []error
+	for _, kind := range s.registry.Kinds() {
+		if kind.Group != crd.Spec.Group || kind.Kind != crd.Spec.Names.Kind {
+			continue
+		}
+		for _, obj := range s.api.List(kind.GroupVersionKind) {
+			if obj.GetDeletionTimestamp() != nil {
+				continue
+			}
+			instance := &unstructured.Unstructured{}
+			instance.SetGroupVersionKind(kind.GroupVersionKind)
+			instance.SetNamespace(obj.GetNamespace())
+			instance.SetName(obj.GetName())
+			errs = append(errs, c.Delete(s.ctx, instance))
+		}
+		left = left || len(s.api.List(kind.GroupVersionKind)) > 0
+	}
+	return left, errors.Join(errs...)
+}
+
+// definitionAdmission refuses definitions that cannot be served, and new objects of a definition that is being deleted.
 type definitionAdmission struct{ server *Server }
 
 var _ memapi.Admission = definitionAdmission{}
 
-func (definitionAdmission) Handles(r memapi.AdmissionRequest) bool {
+func (a definitionAdmission) Handles(r memapi.AdmissionRequest) bool {
+	if r.Kind.Custom {
+		return r.Operation == admissionv1.Create && a.server.terminating(r.Kind)
+	}
 	return r.Kind.GroupVersionKind == definitionKind && r.Subresource == "" && r.Operation != admissionv1.Delete
 }
 
 func (definitionAdmission) Mutate(memapi.AdmissionRequest) ([]byte, error) { return nil, nil }
 
-// Validate returns an error if the definition of a request has a schema that cannot be compiled, or names of another
-// definition.
+// Validate returns an error if the definition of a request has a schema that cannot be compiled, names of another
+// definition, or no longer a version in which objects may be stored.
 func (a definitionAdmission) Validate(r memapi.AdmissionRequest) error {
+	if r.Kind.Custom {
+		return apierrors.NewForbidden(
+			schema.GroupResource{Group: r.Kind.Group, Resource: r.Kind.Plural}, r.Key.Name,
+			errors.New("create not allowed while custom resource definition is terminating"),
+		)
+	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := json.Unmarshal(r.Object, crd); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -175,6 +231,17 @@ func (a definitionAdmission) Validate(r memapi.AdmissionRequest) error {
 		other := obj.(*apiextensionsv1.CustomResourceDefinition)
 		if other.Name != crd.Name && other.Spec.Group == crd.Spec.Group && other.Spec.Names.Kind == crd.Spec.Names.Kind {
 			errs = append(errs, field.Duplicate(field.NewPath("spec", "names", "kind"), crd.Spec.Names.Kind))
+		}
+	}
+	for i, version := range crd.Status.StoredVersions {
+		if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name == version
+		}) {
+			errs = append(errs, field.Invalid(
+				field.NewPath("status", "storedVersions").Index(i), version, fmt.Sprintf("missing from spec.versions; %[1]s was "+
+					"previously a storage version, and must remain in spec.versions until a storage migration ensures no data "+
+					"remains persisted in %[1]s and removes %[1]s from status.storedVersions", version),
+			))
 		}
 	}
 	crd.UID = ""

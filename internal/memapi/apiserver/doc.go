@@ -15,7 +15,8 @@
 //   - It listens on 127.0.0.1 only, with TLS. Each request needs a random token, and has to be sent to the loopback
 //     address by number or as localhost, so that a page in a browser cannot use it. The kubeconfig has mode 0600.
 //   - Requests run one after the other. Watches receive events as they occur.
-//   - CustomResourceDefinitions are served when their creation returns.
+//   - CustomResourceDefinitions are served when their creation returns. When one is deleted, its objects are deleted,
+//     and it is no longer served when the last one has gone.
 //   - The last 10,000 changes are kept. Lists and watches from older versions fail with the status 410.
 //   - Its private directory is removed when it stops, and that of a killed process at the next start.
 //

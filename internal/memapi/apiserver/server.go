@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,6 +39,9 @@ type Options struct {
 	DisableControllers bool
 	// DisablePods disables the simulated node: pods stay pending.
 	DisablePods bool
+	// LogOutput receives errors that no response can return: of controllers and of definitions, and panics. Default:
+	// os.Stderr.
+	LogOutput io.Writer
 }
 
 // stopGrace is how long running requests may take to end.
@@ -49,6 +53,7 @@ type Server struct {
 	config  *rest.Config
 	dir     string
 	private bool // the directory is removed at the end
+	errors  *log.Logger
 	http    *http.Server
 	token   string
 	host    string
@@ -84,13 +89,17 @@ func Start(o Options) (*Server, error) {
 	if o.History == 0 {
 		o.History = 10_000
 	}
+	if o.LogOutput == nil {
+		o.LogOutput = os.Stderr
+	}
 	s := &Server{
 		options: o, registry: registry, empty: registry, documents: httpapi.NewDocuments(registry),
 		changed: make(chan struct{}, 1), done: make(chan struct{}),
+		errors: log.New(withoutHandshakes{o.LogOutput}, "the API in memory: ", 0),
 	}
 	s.api = memapi.New(memapi.Options{
 		Registry: registry, Applier: apply.New(registry), TrackFields: true, Seed: rand.Uint64(),
-		Conversion: noConversion, Admission: definitionAdmission{s},
+		FinalizeDefinitions: true, Conversion: noConversion, Admission: definitionAdmission{s},
 	})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var config net.ListenConfig
@@ -134,11 +143,28 @@ func (s *Server) prepare() error {
 		return err
 	}
 	s.http = &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: s.errors,
 		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
 	}
 	return nil
+}
+
+// withoutHandshakes is a log without failed TLS handshakes: these are errors of clients, which see them too.
+type withoutHandshakes struct{ io.Writer }
+
+func (w withoutHandshakes) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("http: TLS handshake error")) {
+		return len(line), nil
+	}
+	return w.Writer.Write(line)
+}
+
+// report logs an error, if any, that no response returns.
+func (s *Server) report(what string, err error) {
+	if err != nil && s.ctx.Err() == nil {
+		s.errors.Printf("%s: %v", what, err)
+	}
 }
 
 func (s *Server) serve(listener net.Listener) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -93,6 +95,15 @@ func (t *Transport) resources(group schema.GroupVersion) any {
 	return list
 }
 
+// terminating reports whether the definition of a kind is being deleted, with the objects of the kind.
+func (t *Transport) terminating(kind *kinds.Kind) bool {
+	if t.Server == nil {
+		return false
+	}
+	crd := t.Server.Definition(kind)
+	return crd != nil && apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Terminating)
+}
+
 // resourcesOf returns the resource of a kind and its subresources.
 func (t *Transport) resourcesOf(kind *kinds.Kind) []metav1.APIResource {
 	main := metav1.APIResource{
@@ -105,6 +116,9 @@ func (t *Transport) resourcesOf(kind *kinds.Kind) []metav1.APIResource {
 	}
 	if kind.Custom { // in this order
 		main.Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+		if t.terminating(kind) {
+			main.Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "watch"}
+		}
 	} else {
 		main.ShortNames, main.Categories = shortNames[kind.Plural], categories[kind.Plural]
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,8 +56,12 @@ func inMapOrder(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
-// qualifiedFinalizers refuses finalizers of built-in kinds without a domain.
+// qualifiedFinalizers refuses finalizers of built-in kinds without a domain. A server has this rule for the kinds of
+// the module k8s.io/kubernetes: the finalizer that it adds to CustomResourceDefinitions has no domain.
 func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
+	if _, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
+		return nil
+	}
 	var errs field.ErrorList
 	for i, name := range obj.GetFinalizers() {
 		switch name {

@@ -5,6 +5,8 @@
 package backend
 
 import (
+	"io"
+
 	"k8s.io/client-go/rest"
 )
 
@@ -16,6 +18,8 @@ type Options struct {
 	Port int
 	// DisableControllers and DisablePods disable what acts on objects.
 	DisableControllers, DisablePods bool
+	// LogOutput receives errors that no response returns. Default: os.Stderr.
+	LogOutput io.Writer
 }
 
 // API is a running API.
