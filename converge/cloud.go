@@ -20,7 +20,14 @@ var (
 
 // Cloud is a system outside of the cluster, for example one that has buckets. It stores values by keys. Each call can
 // fail, with or without an effect, as calls of [Env.Call] do.
-type Cloud struct{ process *process }
+//
+// Many real systems are eventually consistent, create things asynchronously, and return the first response again to a
+// request with the same token. For these, see [Cloud.VisibleAfter], [Cloud.ReadyAfter] and [Cloud.CreateOnce].
+type Cloud struct {
+	process *process
+	visible time.Duration
+	ready   time.Duration
+}
 
 // cloudState is the state of the external system.
 type cloudState struct {
@@ -31,6 +38,28 @@ type cloudState struct {
 	version int
 	// named counts the generated keys by prefix.
 	named map[string]int
+	// tokens has the keys of the values that were created with a token.
+	tokens map[string]string
+}
+
+// VisibleAfter returns the same system with reads that are eventually consistent: Get and List do not show a value
+// before the given time has passed since its creation.
+func (c Cloud) VisibleAfter(d time.Duration) Cloud {
+	c.visible = d
+	return c
+}
+
+// ReadyAfter returns the same system with creations that take time: [Cloud.Ready] returns false before the given time
+// has passed since a creation.
+func (c Cloud) ReadyAfter(d time.Duration) Cloud {
+	c.ready = d
+	return c
+}
+
+// shows reports whether a read shows a value.
+func (c Cloud) shows(s *cloudState, key string) bool {
+	_, ok := s.values[key]
+	return ok && time.Since(s.created[key]) >= c.visible
 }
 
 func (s *cloudState) set(key, value string) {
@@ -47,6 +76,16 @@ func (s *cloudState) set(key, value string) {
 	s.version++
 }
 
+// deleteAll deletes the values whose keys have a prefix.
+func (s *cloudState) deleteAll(prefix string) {
+	for key := range s.values {
+		if strings.HasPrefix(key, prefix) {
+			delete(s.values, key)
+			s.version++
+		}
+	}
+}
+
 // Create creates a value. It returns [ErrExists] if the key exists.
 func (c Cloud) Create(ctx context.Context, key, value string) error {
 	return c.call(ctx, "create", key, func(s *cloudState) error {
@@ -61,8 +100,18 @@ func (c Cloud) Create(ctx context.Context, key, value string) error {
 // CreateNamed creates a value and returns its key, which the system generates from a prefix. Two calls create two
 // values.
 func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key string, err error) {
+	return c.CreateOnce(ctx, "", prefix, value)
+}
+
+// CreateOnce is like CreateNamed, but idempotent for a token: a call with the token of an earlier call creates nothing
+// and returns the key of the earlier value, even if that was deleted since. An empty token is none.
+func (c Cloud) CreateOnce(ctx context.Context, token, prefix, value string) (key string, err error) {
 	world := &c.process.run.world
 	err = c.call(ctx, "create", prefix, func(s *cloudState) error {
+		var used bool
+		if key, used = s.tokens[token]; used {
+			return nil
+		}
 		if s.named == nil {
 			s.named = map[string]int{}
 		}
@@ -70,6 +119,12 @@ func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key strin
 		key = fmt.Sprintf("%s%d", prefix, s.named[prefix])
 		world.generated.learn(key, prefix)
 		s.set(key, value)
+		if token != "" {
+			if s.tokens == nil {
+				s.tokens = map[string]string{}
+			}
+			s.tokens[token] = key
+		}
 		return nil
 	})
 	if err != nil {
@@ -81,20 +136,33 @@ func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key strin
 // Get returns a value. It returns [ErrAbsent] if the key does not exist.
 func (c Cloud) Get(ctx context.Context, key string) (value string, err error) {
 	err = c.read(ctx, "get", key, func(s *cloudState) error {
-		var ok bool
-		if value, ok = s.values[key]; !ok {
+		if !c.shows(s, key) {
 			return fmt.Errorf("%s: %w", key, ErrAbsent)
 		}
+		value = s.values[key]
 		return nil
 	})
 	return value, err
+}
+
+// Ready reports whether the creation of a value is complete. It returns [ErrAbsent] as Get does. See
+// [Cloud.ReadyAfter].
+func (c Cloud) Ready(ctx context.Context, key string) (ready bool, err error) {
+	err = c.read(ctx, "ready", key, func(s *cloudState) error {
+		if !c.shows(s, key) {
+			return fmt.Errorf("%s: %w", key, ErrAbsent)
+		}
+		ready = time.Since(s.created[key]) >= c.ready
+		return nil
+	})
+	return ready, err
 }
 
 // List returns the keys with a prefix, sorted.
 func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err error) {
 	err = c.read(ctx, "list", prefix, func(s *cloudState) error {
 		for _, key := range sortedKeys(s.values) {
-			if strings.HasPrefix(key, prefix) {
+			if strings.HasPrefix(key, prefix) && c.shows(s, key) {
 				keys = append(keys, key)
 			}
 		}

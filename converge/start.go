@@ -30,7 +30,7 @@ func (r *run) start(program *program, number int, stale ...staleStart) {
 	cached := &processClient{Client: base, process: p}
 	p.env = Env{
 		Client: cached, APIReader: &processClient{Client: base, process: p, live: true}, Scheme: r.plan.Scheme,
-		Recorder: &record.FakeRecorder{}, Cloud: Cloud{p}, process: p,
+		Recorder: &record.FakeRecorder{}, Cloud: Cloud{process: p}, process: p,
 	}
 	p.direct = &controllerQueue{process: p, limiter: newRateLimiter()}
 	m := newManager(p, cached)

@@ -4,6 +4,7 @@ package converge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -25,6 +26,8 @@ type Step struct {
 	// while a reconcile fails again and again without a change: the error may be about the spec.
 	settle, mayFail bool
 	sleep           time.Duration
+	// cloud changes the external system. Such a step has a do that fails, for [Step.Perform].
+	cloud func(*cloudState)
 	// steps are those of a step that consists of several, which has nothing else.
 	steps []Step
 	// applies is the object of an Apply.
@@ -81,6 +84,18 @@ func flat(steps []Step) []Step {
 // Do calls a function. Its client reads what the API server has.
 func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
 	return Step{name: name, do: do}
+}
+
+// DeleteInCloud deletes all values of the [Cloud] whose keys have a prefix, as another client of the external system
+// does. No event informs the controller.
+func DeleteInCloud(prefix string) Step {
+	return Step{
+		name:  "delete in the cloud " + prefix,
+		cloud: func(s *cloudState) { s.deleteAll(prefix) },
+		do: func(context.Context, client.Client) error {
+			return errors.New("a Cloud exists only in runs of converge")
+		},
+	}
 }
 
 // Perform performs the step in a cluster, for example in a sandbox, so that the same steps serve a run with a real API

@@ -42,6 +42,11 @@ func (u *users) take(step Step) {
 	case step.sleep > 0:
 		r.trace.user(step, nil)
 		r.sleep(step.sleep)
+	case step.cloud != nil:
+		step.cloud(&r.world.cloud)
+		r.trace.user(step, nil)
+		r.trace.foreignChanges++
+		r.scheduler.changed()
 	default:
 		err := step.do(r.ctx, r.world.user)
 		r.trace.user(step, err)
