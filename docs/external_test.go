@@ -4,6 +4,7 @@ package docs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,6 +66,29 @@ func BucketReconciler(buckets Buckets) reconcilers.SubReconciler[*websitev1.Webs
 
 // endregion
 
+// region external-condition
+func BucketWithCondition(buckets Buckets) reconcilers.SubReconciler[*websitev1.Website] {
+	return &reconcilers.TryCatch[*websitev1.Website]{
+		Try: BucketReconciler(buckets),
+		Catch: func(
+			ctx context.Context, site *websitev1.Website, result reconcilers.Result, err error,
+		) (reconcilers.Result, error) {
+			conditions := site.Status.ConditionManager(ctx)
+			switch {
+			case err == nil:
+				conditions.MarkTrue(websitev1.ConditionRecordReady, "Exists", "")
+			case errors.Is(err, reconcilers.ErrHaltSubReconcilers):
+				conditions.MarkUnknown(websitev1.ConditionRecordReady, "Pending", "the bucket is not ready")
+			default:
+				conditions.MarkFalse(websitev1.ConditionRecordReady, "BucketFailed", "%v", err)
+			}
+			return result, err
+		},
+	}
+}
+
+// endregion
+
 // memoryBuckets is a cloud that prints its calls.
 type memoryBuckets map[string]*Bucket
 
@@ -107,4 +131,76 @@ func Example_external() {
 	// after a restart, and a lost status:
 	// find 1
 	// event: Normal ExternalFound: Found Bucket b1
+}
+
+// brokenBuckets refuses creations.
+type brokenBuckets struct{ memoryBuckets }
+
+func (brokenBuckets) Create(context.Context, string, string) (*Bucket, error) {
+	return nil, errors.New("quota exceeded")
+}
+
+// The condition has the error, and later that the bucket exists.
+func Example_externalCondition() {
+	for _, buckets := range []Buckets{brokenBuckets{memoryBuckets{}}, memoryBuckets{}} {
+		reconcileOnce(newCluster(newSite()), &reconcilers.TryCatch[*websitev1.Website]{
+			Try: BucketWithCondition(buckets),
+			Catch: func(
+				ctx context.Context, site *websitev1.Website, _ reconcilers.Result, _ error,
+			) (reconcilers.Result, error) {
+				condition := site.Status.ConditionManager(ctx).GetCondition(websitev1.ConditionRecordReady)
+				fmt.Println(condition.Status, condition.Reason, condition.Message)
+				return reconcilers.Result{}, nil
+			},
+		})
+	}
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "websites.example.com/bucket"
+	// find 1
+	// False BucketFailed create Bucket: quota exceeded
+	// event: Normal FinalizerPatched: Patched finalizer "websites.example.com/bucket"
+	// find 1
+	// create bakery.example.com
+	// event: Normal ExternalCreated: Created Bucket b1
+	// True Exists
+}
+
+// A website that is restored from a backup finds its bucket.
+func Example_externalNameToken() {
+	buckets := memoryBuckets{}
+	bucket := BucketReconciler(buckets).(*external.Resource[*websitev1.Website, *Bucket])
+	// region external-name-token
+	bucket.Token = external.NameToken[*websitev1.Website]("production")
+	// endregion
+	bucket.DriftInterval = 0
+	reconcileOnce(newCluster(newSite()), bucket)
+	fmt.Println("restored:")
+	restored := newSite()
+	restored.UID = "2"
+	reconcileOnce(newCluster(restored), bucket)
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "websites.example.com/bucket"
+	// find production/default/bakery
+	// create bakery.example.com
+	// event: Normal ExternalCreated: Created Bucket b1
+	// restored:
+	// event: Normal FinalizerPatched: Patched finalizer "websites.example.com/bucket"
+	// find production/default/bakery
+	// event: Normal ExternalFound: Found Bucket b1
+}
+
+// A website takes over a bucket that exists.
+func Example_externalImport() {
+	buckets := memoryBuckets{"b7": {ID: "b7", Domain: "bakery.example.com"}}
+	bucket := BucketReconciler(buckets).(*external.Resource[*websitev1.Website, *Bucket])
+	// region external-import
+	bucket.Import = func(site *websitev1.Website) string { return site.Annotations["websites.example.com/import-bucket"] }
+	// endregion
+	bucket.DriftInterval = 0
+	site := newSite()
+	site.Annotations = map[string]string{"websites.example.com/import-bucket": "b7"}
+	reconcileOnce(newCluster(site), bucket)
+	// Output:
+	// event: Normal FinalizerPatched: Patched finalizer "websites.example.com/bucket"
+	// event: Normal ExternalImported: Imported Bucket b7
 }

@@ -48,7 +48,7 @@ func (c *cloud) call(name string, args ...any) error {
 
 func (c *cloud) reconciler() *external.Resource[*fixture.Resource, string] {
 	return &external.Resource[*fixture.Resource, string]{
-		Name: "Bucket", Finalizer: finalizer,
+		Name: "Bucket", Finalizer: finalizer, VisibilityDelay: -1,
 		ID:    func(r *fixture.Resource) string { return r.Status.Fields["id"] },
 		SetID: func(r *fixture.Resource, id string) { r.Status.Fields = map[string]string{"id": id} },
 		Find: func(_ context.Context, _ *fixture.Resource, token string) (string, string, bool, error) {
@@ -179,7 +179,8 @@ const finalizerAdded = `Normal FinalizerPatched Patched finalizer "example.com/b
 
 func TestResource_Life(t *testing.T) {
 	w := newWorld(t, nil, "", false)
-	w.expect("creation", "find uid", "create uid", finalizerAdded, "Normal ExternalCreated Created Bucket b1")
+	w.expect("creation", "find uid", "create uid", "observe b1", finalizerAdded,
+		"Normal ExternalCreated Created Bucket b1")
 	if diff := cmp.Diff(map[string]string{"id": "b1", "value": "1"}, w.resource().Status.Fields); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -187,7 +188,7 @@ func TestResource_Life(t *testing.T) {
 	w.cloud.buckets["b1"].value = "by hand"
 	w.expect("drift", "observe b1", "update b1", "Normal ExternalUpdated Updated Bucket b1")
 	delete(w.cloud.buckets, "b1")
-	w.expect("deleted by hand", "observe b1", "find uid", "create uid",
+	w.expect("deleted by hand", "observe b1", "find uid", "create uid", "observe b1",
 		"Warning ExternalMissing Bucket b1 no longer exists", "Normal ExternalCreated Created Bucket b1")
 	if err := w.client.Delete(t.Context(), w.resource()); err != nil {
 		t.Fatal(err)
@@ -384,7 +385,7 @@ func TestResource_Unwanted(t *testing.T) {
 func TestResource_Drift(t *testing.T) {
 	w := newWorld(t, func(r *external.Resource[*fixture.Resource, string]) { r.DriftInterval = time.Hour }, "", false)
 	first := w.reconcile(calledby.Controller())
-	if len(first) != 5 || !strings.HasPrefix(first[4], "again after") {
+	if len(first) != 6 || !strings.HasPrefix(first[5], "again after") {
 		t.Fatalf("creation: %q", first)
 	}
 	if second := w.reconcile(calledby.Controller()); len(second) != 1 || !strings.HasPrefix(second[0], "again after") {

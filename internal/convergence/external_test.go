@@ -83,3 +83,110 @@ func TestExternal(t *testing.T) {
 		})
 	}
 }
+
+// distant is a bucket in a cloud that is eventually consistent, creates things asynchronously, and returns the first
+// response again to a creation with the same token.
+func distant(cloud converge.Cloud) *external.Resource[*fixture.Resource, string] {
+	cloud = cloud.VisibleAfter(2 * time.Second).ReadyAfter(4 * time.Second)
+	r := bucket(cloud, external.Delete).(*external.Resource[*fixture.Resource, string])
+	r.VisibilityDelay, r.PollInterval = 3*time.Second, 3*time.Second // a run ends 15 seconds after the last change
+	r.Create = func(ctx context.Context, r *fixture.Resource, token string) (string, string, error) {
+		value := r.Spec.Fields["value"]
+		key, err := cloud.CreateOnce(ctx, token, token+"-", value)
+		return key, value, err
+	}
+	r.Ready = func(ctx context.Context, r *fixture.Resource, _ string) bool {
+		ready, err := cloud.Ready(ctx, r.Status.Fields["bucket"])
+		return err == nil && ready
+	}
+	return r
+}
+
+// distantScenario has a bucket that a later step uses.
+func distantScenario(
+	t *testing.T, steps []converge.Step, build func(converge.Cloud) *external.Resource[*fixture.Resource, string],
+) converge.Scenario {
+	return converge.Scenario{
+		Scheme: scheme, For: &fixture.Resource{}, Steps: steps,
+		Setup: func(mgr ctrl.Manager) error {
+			root := &reconcilers.ResourceReconciler[*fixture.Resource]{
+				Config: reconcilers.NewConfig(mgr, nil, time.Hour),
+				Reconciler: reconcilers.Sequence[*fixture.Resource]{
+					build(converge.EnvOf(mgr).Cloud), &reconcilers.SyncReconciler[*fixture.Resource]{
+						Name: "Used", Sync: func(_ context.Context, r *fixture.Resource) error {
+							r.Status.Fields["used"] = r.Status.Fields["bucket"]
+							return nil
+						},
+					},
+				},
+			}
+			return root.SetupWithManager(t.Context(), mgr)
+		},
+	}
+}
+
+// TestExternal_distant proves the same for a cloud that is eventually consistent, asynchronous and idempotent by token,
+// also after another client has deleted the external resource.
+func TestExternal_distant(t *testing.T) {
+	for name, steps := range map[string][]converge.Step{
+		"lifecycle": converge.Lifecycle(newResource("one"), setField("value", "two")),
+		"deleted at once": converge.Steps(
+			converge.Apply(newResource("one")), converge.Delete(newResource("one")), converge.Settle(),
+		),
+		"deleted by another client": deletedByAnother(),
+	} {
+		t.Run(name, func(t *testing.T) { prove(t, distantScenario(t, steps, distant)) })
+	}
+}
+
+func deletedByAnother() []converge.Step {
+	return converge.Steps(
+		converge.Apply(newResource("one")), converge.Settle(),
+		converge.DeleteInCloud(""), converge.Change(newResource("one"), setField("value", "two")), converge.Settle(),
+		converge.Delete(newResource("one")), converge.Settle(),
+	)
+}
+
+// TestExternal_distantFinds checks that the cloud finds what external.Resource avoids.
+func TestExternal_distantFinds(t *testing.T) {
+	if raceDetector {
+		t.Skip("without the race detector only")
+	}
+	lifecycle := converge.Lifecycle(newResource("one"), setField("value", "two"))
+	for name, c := range map[string]struct {
+		steps   []converge.Step
+		mistake func(*external.Resource[*fixture.Resource, string], converge.Cloud)
+	}{
+		"what is not found once does not exist": {
+			lifecycle, func(r *external.Resource[*fixture.Resource, string], _ converge.Cloud) { r.VisibilityDelay = -1 },
+		},
+		"a creation that is not idempotent": {
+			lifecycle, func(r *external.Resource[*fixture.Resource, string], cloud converge.Cloud) {
+				r.Create = func(ctx context.Context, r *fixture.Resource, token string) (string, string, error) {
+					key, err := cloud.CreateNamed(ctx, token+"-", r.Spec.Fields["value"])
+					return key, r.Spec.Fields["value"], err
+				}
+			},
+		},
+		"the token of a deleted one": {
+			deletedByAnother(), func(r *external.Resource[*fixture.Resource, string], cloud converge.Cloud) {
+				r.Create = func(ctx context.Context, r *fixture.Resource, _ string) (string, string, error) {
+					key, err := cloud.CreateOnce(ctx, string(r.UID), string(r.UID)+"-", r.Spec.Fields["value"])
+					return key, r.Spec.Fields["value"], err
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := converge.Check(t, distantScenario(t, c.steps,
+				func(cloud converge.Cloud) *external.Resource[*fixture.Resource, string] {
+					r := distant(cloud)
+					c.mistake(r, cloud)
+					return r
+				}), converge.DefaultOptions())
+			if err == nil && report.Failure == nil {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
