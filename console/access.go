@@ -9,10 +9,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"sync"
 	"time"
+
+	"trueup.dev/internal/loopback"
 )
 
 // onlyPermitted passes on requests to servers that are protected, and those from the same machine to other servers. The
@@ -38,28 +38,13 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get(probeHeader) == a.secret:
 		w.Header().Set(probeHeader, a.secret)
 		w.WriteHeader(http.StatusNoContent)
-	case isLocal(r) || a.isProtected(r):
+	case loopback.IsLocal(r) || a.isProtected(r):
 		a.next.ServeHTTP(w, r)
 	default:
 		http.Error(w, "This server does not check permissions, so the console is only served to the same machine or pod, at "+
-			"localhost or an IP address: use kubectl port-forward, or set FilterProvider of the metrics server.",
-			http.StatusForbidden)
+			"localhost or a loopback address, and not through a proxy: use kubectl port-forward, or set FilterProvider of "+
+			"the metrics server.", http.StatusForbidden)
 	}
-}
-
-// isLocal reports whether a request comes from the same machine. A website whose name resolves to this machine is not
-// local, though the browser that shows it is.
-func isLocal(r *http.Request) bool {
-	remote, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !remote.Addr().Unmap().IsLoopback() {
-		return false
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	_, err = netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || host == "localhost"
 }
 
 // isProtected reports whether the server rejects requests without credentials.

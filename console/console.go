@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"trueup.dev/internal/loopback"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )
@@ -75,7 +75,7 @@ func serve(mgr manager.Manager, options Options, handler http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !loopback.IsHost(options.Address) {
 		return fmt.Errorf("address: %q must be a loopback address such as 127.0.0.1", host)
 	}
 	mux := http.NewServeMux()

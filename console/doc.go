@@ -27,7 +27,14 @@
 //	  verbs: ["get"]
 //
 // On a server without a filter, the pages are only served to the same machine or pod, which includes kubectl
-// port-forward. The same applies to [Options.Address].
+// port-forward: the client connects from 127.0.0.1 or ::1, names localhost or a loopback address as the host, and the
+// request has no header that proxies add, such as X-Forwarded-For. The same applies to [Options.Address].
+//
+// A proxy in the pod that forwards TCP without such a header connects from the same addresses: all its clients can read
+// the pages if they send "Host: localhost". In a service mesh, use the filter above, or keep the port of the pages out
+// of the sidecar. For Istio, that is the annotation
+//
+//	traffic.sidecar.istio.io/excludeInboundPorts: "8080"
 //
 // The page of permissions shows what the identity of the program may do, not that of the reader. It asks the API server
 // with reviews, which each user may send and which persist nothing, only while the page is open.

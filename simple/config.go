@@ -53,7 +53,8 @@ type AppConfig struct {
 	Webhooks webhook.Options
 
 	// MetricsBindAddress is the address of the metrics server, which serves /metrics. Defaults to :8080; "0" disables
-	// it.
+	// it. On a loopback address, it only answers the same machine or pod, and no proxy. Behind a proxy that checks
+	// permissions, such as kube-rbac-proxy, set Metrics.FilterProvider to nil with ManagerOptions.
 	MetricsBindAddress string
 
 	// HealthBindAddress is the address of the health server, which serves /healthz and /readyz. Defaults to :8081; "0"

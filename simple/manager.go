@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/informer"
+	"trueup.dev/internal/loopback"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
@@ -40,7 +40,7 @@ func (a *App) makeManager(kinds []*handled) error {
 	a.webhooks = &webhookServer{Server: webhook.NewServer(c.Webhooks)}
 	options := ctrl.Options{
 		Scheme:                  scheme,
-		Metrics:                 metricsserver.Options{BindAddress: c.MetricsBindAddress},
+		Metrics:                 loopback.Metrics(c.MetricsBindAddress),
 		HealthProbeBindAddress:  cmp.Or(c.HealthBindAddress, ":8081"),
 		WebhookServer:           a.webhooks,
 		GracefulShutdownTimeout: new(cmp.Or(c.GracefulShutdownTimeout, 30*time.Second)),

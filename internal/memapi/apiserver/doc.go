@@ -13,7 +13,8 @@
 // It guarantees:
 //
 //   - It listens on 127.0.0.1 only, with TLS. Each request needs a random token, and has to be sent to the loopback
-//     address by number or as localhost, so that a page in a browser cannot use it. The kubeconfig has mode 0600.
+//     address by number or as localhost, and not through a proxy, so that a page in a browser cannot use it. The
+//     kubeconfig has mode 0600.
 //   - Requests run one after the other. Watches receive events as they occur.
 //   - CustomResourceDefinitions are served when their creation returns. When one is deleted, its objects are deleted,
 //     and it is no longer served when the last one has gone.

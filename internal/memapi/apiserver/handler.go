@@ -16,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"trueup.dev/internal/loopback"
 	"trueup.dev/internal/memapi/httpapi"
 )
 
@@ -86,14 +87,14 @@ func (s *Server) notify() {
 	}
 }
 
-// trusts reports whether a request has the token, and was sent to the loopback address: a page in a browser that
-// resolves its own name to the loopback address sends that name.
+// trusts reports whether a request has the token, and was sent to the loopback address and not through a proxy: a page
+// in a browser that resolves its own name to the loopback address sends that name.
 func (s *Server) trusts(req *http.Request) bool {
 	token, bearer := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	host, port, err := net.SplitHostPort(req.Host)
 	_, own, _ := net.SplitHostPort(s.host)
 	return bearer && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1 &&
-		err == nil && port == own && (host == "localhost" || host == "127.0.0.1")
+		err == nil && port == own && (host == "localhost" || host == "127.0.0.1") && !loopback.IsForwarded(req)
 }
 
 func (s *Server) refuse(w http.ResponseWriter, err *apierrors.StatusError) {

@@ -138,7 +138,7 @@ func TestServer_refusesOccupiedPort(t *testing.T) {
 	}
 }
 
-// TestServer_refuses checks that a request needs the token, and the address of the server.
+// TestServer_refuses checks that a request needs the token and the address of the server, and comes from no proxy.
 func TestServer_refuses(t *testing.T) {
 	s := start(t, apiserver.Options{})
 	for name, change := range map[string]func(*rest.Config, *http.Request){
@@ -148,6 +148,10 @@ func TestServer_refuses(t *testing.T) {
 		"another host name with the port": func(_ *rest.Config, r *http.Request) {
 			r.Host = "attacker.example.com:" + r.URL.Port()
 		},
+		"an address that is not the loopback address": func(_ *rest.Config, r *http.Request) {
+			r.Host = "10.1.2.3:" + r.URL.Port()
+		},
+		"through a proxy": func(_ *rest.Config, r *http.Request) { r.Header.Set("X-Forwarded-For", "10.1.2.3") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/api/v1/secrets", "/version", "/healthz"} {
