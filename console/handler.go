@@ -222,6 +222,8 @@ type Objects struct {
 	// Known and Trouble are the number of all objects, and of those in trouble.
 	Known   int `json:"known"`
 	Trouble int `json:"trouble"`
+	// Unstarted are the controllers that wait for caches, by name, with what they wait for.
+	Unstarted map[string][]recorder.CacheWait `json:"unstarted,omitempty"`
 }
 
 func (h *handler) objects(r *http.Request) (page, bool) {
@@ -239,6 +241,12 @@ func (h *handler) objects(r *http.Request) (page, bool) {
 	for _, c := range h.recorder.Controllers() {
 		data.Known += c.Objects
 		data.Trouble += c.Trouble
+		if len(c.CacheWaits) > 0 {
+			if data.Unstarted == nil {
+				data.Unstarted = map[string][]recorder.CacheWait{}
+			}
+			data.Unstarted[c.Name] = c.CacheWaits
+		}
 	}
 	p := page{Template: "objects", Title: "Objects", Search: query.Search, Data: data}
 	p.IsFiltered = query.Search != "" || query.Controller != "" || query.Kind != "" || query.Name != ""

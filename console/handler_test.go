@@ -266,3 +266,25 @@ func TestUpdatesArriveWithoutReload(t *testing.T) {
 		t.Errorf("second event:\n%s", second)
 	}
 }
+
+// A controller that waits for its caches reconciles nothing, and has no objects.
+func TestWhichControllerHasNotStarted(t *testing.T) {
+	r, server := serve(t)
+	budgets := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
+	wait := observe.CacheWait{Controller: "website", Kind: budgets, Since: time.Now(), Err: errors.New("<forbidden>")}
+	r.Observe(t.Context(), &wait)
+	const want = "waits for the cache of PodDisruptionBudget.policy: &lt;forbidden&gt;"
+	pages := []string{"", "controllers", "controllers/website"}
+	for _, page := range pages {
+		if _, body := get(t, server.URL+"/console/"+page, "text/html"); !strings.Contains(body, want) {
+			t.Errorf("the page %q does not contain %q", page, want)
+		}
+	}
+	wait.Ended = true
+	r.Observe(t.Context(), &wait)
+	for _, page := range pages {
+		if _, body := get(t, server.URL+"/console/"+page, "text/html"); strings.Contains(body, "PodDisruptionBudget") {
+			t.Errorf("the page %q names a cache that is filled", page)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -44,6 +45,7 @@ func Controller(bldr *builder.Builder) *builder.Builder {
 	}
 	*hook = func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
 		o := &controllerObserver{hub: Of(mgr), name: name, scheme: mgr.GetScheme(), kind: kindOf(mgr, bldr)}
+		o.mgr, o.log = mgr, mgr.GetLogger().WithValues("controller", name)
 		o.reconciler, options.Reconciler = options.Reconciler, o
 		created, err := create(name, mgr, options)
 		if err != nil {
@@ -96,6 +98,8 @@ type controllerObserver struct {
 	reconciler reconcile.Reconciler
 	pending    pending
 	loops      loops
+	log        logr.Logger
+	mgr        manager.Manager
 }
 
 // Unwrap returns the reconciler of the controller.

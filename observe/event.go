@@ -15,6 +15,8 @@ import (
 // [StepStarted], [StepFinished], [Call] and [Tracked] as they happen; then [LoopFound], if the run is part of a loop;
 // then [ReconcileFinished]. A run that waits for the caches has a [StaleWait] instead of steps.
 //
+// A [CacheWait] belongs to no run: it is about a controller that cannot start.
+//
 // Events are reused: a listener must not keep one. It may keep a [Run], but that keeps objects of caches in memory.
 type Event interface{ event() }
 

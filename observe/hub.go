@@ -31,6 +31,7 @@ type Hub struct {
 	watched sync.Map
 	// controllers maps names to weak pointers to controllerObserver: the hub must not keep the manager in memory.
 	controllers sync.Map
+	cacheWaits  cacheWaits
 }
 
 // hubs maps the identities of managers to their hubs.

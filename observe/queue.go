@@ -171,7 +171,7 @@ func (q *notingPriorityQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...r
 func (c *controllerObserver) source(src source.Source) source.Source {
 	c.noteWatch(src)
 	if watch, ok := c.watch(src); ok {
-		return watch
+		return c.kindSource(watch)
 	}
 	noting := &notingSource{Source: src, controller: c}
 	if syncing, ok := src.(source.SyncingSource); ok {
@@ -182,19 +182,24 @@ func (c *controllerObserver) source(src source.Source) source.Source {
 
 // noteWatch records the type of the objects that a source watches.
 func (c *controllerObserver) noteWatch(src source.Source) {
+	if obj, informers, ok := watchedBy(src); ok {
+		c.hub.watched.Store(typeOf(informers, obj), true)
+	}
+}
+
+// watchedBy returns the object and the cache of a source that watches a kind.
+func watchedBy(src source.Source) (obj client.Object, informers cache.Cache, ok bool) {
 	value := reflect.ValueOf(src)
 	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
-		return
+		return nil, nil, false
 	}
 	ofType, ofCache := value.Elem().FieldByName("Type"), value.Elem().FieldByName("Cache")
 	if !ofType.IsValid() || !ofCache.IsValid() || !ofType.CanInterface() || !ofCache.CanInterface() {
-		return
+		return nil, nil, false
 	}
 	obj, isObject := ofType.Interface().(client.Object)
 	informers, isCache := ofCache.Interface().(cache.Cache)
-	if isObject && isCache && !nilcheck.IsNilPointer(obj) {
-		c.hub.watched.Store(typeOf(informers, obj), true)
-	}
+	return obj, informers, isObject && isCache && !nilcheck.IsNilPointer(obj)
 }
 
 // watch returns a copy of a source that watches a kind, with a handler that records events. The type of these sources

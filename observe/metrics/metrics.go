@@ -78,6 +78,13 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 			l.writes.count(l, e)
 			l.converging.written(e)
 		}
+	case *observe.CacheWait:
+		labels := []string{e.Controller, e.Kind.GroupKind().String()}
+		if e.Ended {
+			l.unsynced.DeleteLabelValues(labels...)
+		} else {
+			l.unsynced.WithLabelValues(labels...).Set(1)
+		}
 	case *observe.StaleWait:
 		l.failing.waits(e.Run)
 		l.converging.waits(e.Run)
@@ -108,6 +115,7 @@ type vectors struct {
 	failingNow   *prometheus.GaugeVec
 	unconverged  *prometheus.GaugeVec
 	convergeTime *prometheus.HistogramVec
+	unsynced     *prometheus.GaugeVec
 }
 
 func newVectors() vectors {
@@ -145,11 +153,16 @@ func newVectors() vectors {
 				"For kinds without the condition Ready, until a reconcile succeeds without a requeue.",
 			Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
 		}, []string{"controller", "kind"}),
+		unsynced: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "trueup_unsynced_caches",
+			Help: "1 for each kind whose cache has not been filled for some seconds. " +
+				"The controller does not start before.",
+		}, []string{"controller", "kind"}),
 	}
 }
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime,
+		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced,
 	}
 }

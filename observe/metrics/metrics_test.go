@@ -332,3 +332,18 @@ func TestDefaultIsRegisteredOnce(t *testing.T) {
 		t.Error("Default returned two listeners")
 	}
 }
+
+// A controller that cannot start has no other series.
+func TestWhichControllerCannotStart(t *testing.T) {
+	budgets := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
+	wait := observe.CacheWait{Controller: "website", Kind: budgets}
+	got := recorded(t, func(l observe.Listener) {
+		l.Observe(t.Context(), &wait)
+		l.Observe(t.Context(), &observe.CacheWait{Controller: "website", Kind: website})
+		l.Observe(t.Context(), &observe.CacheWait{Controller: "website", Kind: website, Ended: true})
+	})
+	want := []string{"trueup_unsynced_caches{controller=website,kind=PodDisruptionBudget.policy} 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}

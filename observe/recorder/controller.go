@@ -3,10 +3,14 @@
 package recorder
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"trueup.dev/observe"
 )
@@ -41,6 +45,45 @@ type Controller struct {
 	// Waiting is the number of objects that wait for the caches now, and WaitingSince the start of the longest wait.
 	Waiting      int       `json:"waiting"`
 	WaitingSince time.Time `json:"waitingSince,omitzero"`
+	// CacheWaits are the caches that have not been filled yet, sorted by kind. The controller cannot start without them.
+	CacheWaits []CacheWait `json:"cacheWaits,omitempty"`
+}
+
+// CacheWait is a cache that a controller waits for when it starts. See [observe.CacheWait].
+type CacheWait struct {
+	// Object has the kind of the cached objects. It has no name.
+	Object Ref       `json:"object"`
+	Since  time.Time `json:"since"`
+	// Error is why the cache is not filled. It is empty if that is unknown.
+	Error string `json:"error,omitempty"`
+}
+
+// String describes the wait.
+func (w CacheWait) String() string {
+	text := "waits for the cache of " + schema.GroupKind{Group: w.Object.Group, Kind: w.Object.Kind}.String()
+	if w.Error != "" {
+		text += ": " + w.Error
+	}
+	return text
+}
+
+// cacheWaits updates the caches that a controller waits for.
+func (r *Recorder) cacheWaits(e *observe.CacheWait) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.controllerNamed(e.Controller, Ref{})
+	of := refOf(e.Kind, types.NamespacedName{})
+	c.CacheWaits = slices.DeleteFunc(slices.Clone(c.CacheWaits), func(w CacheWait) bool { return w.Object == of })
+	if !e.Ended {
+		wait := CacheWait{Object: of, Since: e.Since}
+		if e.Err != nil {
+			wait.Error = textOf(e.Err)
+		}
+		c.CacheWaits = append(c.CacheWaits, wait)
+		slices.SortFunc(c.CacheWaits, func(a, b CacheWait) int {
+			return cmp.Or(strings.Compare(a.Object.Kind, b.Object.Kind), strings.Compare(a.Object.Group, b.Object.Group))
+		})
+	}
 }
 
 // Mean returns the mean duration of a reconcile.
@@ -109,8 +152,10 @@ func (r *Recorder) controllerNamed(name string, object Ref) *controller {
 	c, ok := r.controllers[name]
 	if !ok {
 		c = &controller{Controller: Controller{Name: name, Causes: map[observe.CauseType]int64{}}}
-		c.Object = Ref{Group: object.Group, Version: object.Version, Kind: object.Kind}
 		r.controllers[name] = c
+	}
+	if c.Object.Kind == "" { // unknown while the controller waits for its caches
+		c.Object = Ref{Group: object.Group, Version: object.Version, Kind: object.Kind}
 	}
 	return c
 }

@@ -108,6 +108,9 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 		})
 	case *observe.StaleWait:
 		r.record(e.Run, func(rec *runState) { rec.waited = true })
+	case *observe.CacheWait:
+		r.cacheWaits(e)
+		r.version.Add(1)
 	case *observe.ReconcileFinished:
 		r.finished(e)
 	}

@@ -60,6 +60,9 @@ func Print(ctx context.Context, s *screen.Screen, o Options) error {
 	if omitted := found.Total - maxObjects; omitted > 0 {
 		s.Print(fmt.Sprintf("\n%d more objects have this name: add the namespace.\n", omitted))
 	}
+	if waits := unstarted(found); waits != "" {
+		s.Print(waits + "\n")
+	}
 	return nil
 }
 

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"trueup.dev/console"
@@ -52,8 +54,20 @@ func (c *client) find(ctx context.Context, o Options) (found console.Objects, er
 	}
 	if len(found.Objects) == 0 {
 		return found, fmt.Errorf(
-			"no reconcile of %s %s is known; the controllers at %s know %d objects", o.Kind, o.Name, c.base, found.Known,
+			"no reconcile of %s %s is known; the controllers at %s know %d objects%s", o.Kind, o.Name, c.base, found.Known,
+			unstarted(found),
 		)
 	}
 	return found, nil
+}
+
+// unstarted describes the controllers that have not started, or returns "".
+func unstarted(found console.Objects) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(found.Unstarted)) {
+		for _, wait := range found.Unstarted[name] {
+			text += fmt.Sprintf("\ncontroller %s has not started: it %s", name, wait)
+		}
+	}
+	return text
 }

@@ -135,6 +135,28 @@ Database weekly  Succeeded  controller backup
 	}
 }
 
+// A controller whose cache cannot be filled reconciles nothing.
+func TestWhyIsNothingReconciled(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	budgets := schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
+	wait := observe.CacheWait{Controller: "database", Kind: budgets, Err: errors.New("poddisruptionbudgets is forbidden")}
+	r.Observe(t.Context(), &wait)
+	server := httptest.NewServer(console.Handler(r))
+	defer server.Close()
+	options := Options{Kind: "database", Name: "orders", URL: server.URL}
+	err := Print(t.Context(), screen.New(&bytes.Buffer{}), options)
+	const want = "controller database has not started: it waits for the cache of PodDisruptionBudget.policy: " +
+		"poddisruptionbudgets is forbidden"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %v, want one that contains %q", err, want)
+	}
+	wait.Ended = true
+	r.Observe(t.Context(), &wait)
+	if err := Print(t.Context(), screen.New(&bytes.Buffer{}), options); strings.Contains(err.Error(), "not started") {
+		t.Errorf("got error %v of a controller that has started", err)
+	}
+}
+
 func TestPrint_errors(t *testing.T) {
 	server := serve(t)
 	for _, tc := range []struct {
