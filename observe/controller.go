@@ -100,6 +100,7 @@ type controllerObserver struct {
 	loops      loops
 	log        logr.Logger
 	mgr        manager.Manager
+	watchdog   watchdog
 }
 
 // Unwrap returns the reconciler of the controller.
@@ -119,10 +120,12 @@ func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Reques
 	}}
 	run.started.Run = &run.Run
 	c.loops.enter(req, run)
+	c.watchdog.started(c, run)
 	ctx = c.hub.Observe(step.WithObserver(run, run), &run.started)
 	finished := &run.finished
 	finished.Run, finished.Panicked = &run.Run, true
 	defer func() {
+		c.watchdog.ended(run)
 		run.finish()
 		c.pending.ended(req, &run.Run, finished.Err != nil || finished.Panicked, c.next(run, finished))
 		c.hub.Observe(ctx, finished)

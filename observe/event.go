@@ -12,7 +12,7 @@ import (
 )
 
 // Event is one of the events of this package. The events of one [Run] are, in this order: [ReconcileStarted]; then
-// [StepStarted], [StepFinished], [Call] and [Tracked] as they happen; then [LoopFound], if the run is part of a loop;
+// [StepStarted], [StepFinished], [Call], [Tracked] and [StuckFound] as they happen; then [LoopFound], if the run is part of a loop;
 // then [ReconcileFinished]. A run that waits for the caches has a [StaleWait] instead of steps.
 //
 // A [CacheWait] belongs to no run: it is about a controller that cannot start.
@@ -34,7 +34,8 @@ type ReconcileFinished struct {
 	Failures []Failure
 	// Refused are the writes of the run that the API server refused for a reason that reconcilers do not expect, see
 	// [Call.Refused], without those of objects that a later write of the run succeeded for. Reconcilers often put such an
-	// error into a condition and return none. At most 100 are kept.
+	// error into a condition and return none. The creation of a child whose name is taken is among them if a reconciler of
+	// this module reflects it, with the owner of the object that has the name. At most 100 are kept.
 	Refused []Failure
 	// Duration is the duration of the reconcile.
 	Duration time.Duration

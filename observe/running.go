@@ -27,6 +27,9 @@ type running struct {
 	refused  []refusedWrite
 	// delayed is the reason for the delay of the next reconcile, or "".
 	delayed CauseType
+	// at is the path of the step that was entered last and has not ended.
+	at    []string
+	stuck StuckReporter
 	// seen is what the detection of loops needs.
 	seen seen
 }
@@ -69,13 +72,21 @@ func (r *running) delay() CauseType {
 
 func (r *running) StepStarted(ctx context.Context, started step.Started) context.Context {
 	r.seen.hasSteps.Store(true)
+	r.enter(started.Path)
 	event := stepsStarted.Get().(*StepStarted)
 	defer stepsStarted.Put(event)
 	*event = StepStarted{Run: &r.Run, Path: started.Path, Item: started.Item}
 	return r.hub.Observe(ctx, event)
 }
 
+func (r *running) enter(path []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = path
+}
+
 func (r *running) StepFinished(ctx context.Context, finished step.Finished) {
+	r.enter(finished.Path[:max(0, len(finished.Path)-1)])
 	outcome := Succeeded
 	switch {
 	case finished.Panicked:

@@ -257,7 +257,7 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 		resource.SetNamespace(req.Namespace)
 		resource.SetName(req.Name)
 	} else {
-		this.fetched(resource)
+		this.fetched(ctx, resource)
 	}
 	if resource.GetDeletionTimestamp() != nil {
 		return Result{}, nil

@@ -14,6 +14,9 @@ import (
 	"trueup.dev/observe"
 )
 
+// reconcileFailed is the reason of the event about a failed request.
+const reconcileFailed = "ReconcileFailed"
+
 // locatedError is an error of a request. Its text starts with the origin: the step and the object. It is returned only
 // to the controller, which logs it.
 type locatedError struct {
@@ -34,7 +37,7 @@ func (r *request) report(ctx context.Context, config Config, err error) error {
 	failures := r.trace.Failures(err)
 	observe.ReportFailures(ctx, failures)
 	if text := eventText(failures, err); text != "" && r.resource != nil {
-		config.recorder().Eventf(r.resource, corev1.EventTypeWarning, "ReconcileFailed", "%s", text)
+		config.recorder().Eventf(r.resource, corev1.EventTypeWarning, reconcileFailed, "%s", text)
 	}
 	return &locatedError{text: locate(failures, err), err: err}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
@@ -75,6 +77,7 @@ type request struct {
 	// generation is the generation of the resource when it was fetched. Writes of the request change the generation in
 	// resource.
 	generation int64
+	uid        types.UID
 	// completed reports whether the tree of reconcilers succeeded.
 	completed bool
 	// requeues records requeues of a request that may be in a hot loop.
@@ -197,8 +200,11 @@ func (r *request) retryStale(config Config, result Result) Result {
 }
 
 // fetched records the resource of the request.
-func (r *request) fetched(resource client.Object) {
-	r.resource, r.generation = resource, resource.GetGeneration()
+func (r *request) fetched(ctx context.Context, resource client.Object) {
+	r.resource, r.generation, r.uid = resource, resource.GetGeneration(), resource.GetUID()
+	if r.byController {
+		observe.WhenStuck(ctx, r)
+	}
 	if excluded, found := r.journal.Excluded(); found {
 		r.warnExcluded(excluded)
 	}
@@ -212,9 +218,22 @@ func (r *request) warnExcluded(object guard.Object) {
 			"select it, or write the labels that they select", object.Kind.Kind, object.Name)))
 }
 
+// ReportStuck implements [observe.StuckReporter]. The request runs meanwhile, and changes the resource.
+func (r *request) ReportStuck(run *observe.Run, path string) {
+	resource := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: run.Object.Namespace, Name: run.Object.Name, UID: r.uid,
+	}}
+	resource.SetGroupVersionKind(run.Kind)
+	r.scope.originalConfig.recorder().Eventf(resource, corev1.EventTypeWarning, "ReconcileStuck", "%s", truncate(
+		path+": has not ended for more than a minute; the object is not reconciled meanwhile"))
+}
+
 // end runs after a request, also when the request panics.
 func (r *request) end(ctx context.Context) {
-	r.trace.LogPanic(ctx)
+	if path, panicked := r.trace.LogPanic(ctx); panicked && r.byController && r.resource != nil {
+		r.scope.originalConfig.recorder().Eventf(r.resource, corev1.EventTypeWarning, reconcileFailed, "%s",
+			truncate(path+": the step panicked, see the log of the controller for the stack"))
+	}
 	if r.guarded {
 		r.requests.gate.Leave(r.scope.request, &r.journal)
 	}

@@ -68,7 +68,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return Result{}, err
 	}
 	noteUID(ctx, resource.GetUID())
-	this.fetched(resource)
+	this.fetched(ctx, resource)
 	if !r.SkipStatusUpdate {
 		this.stored.await(ctx)
 	}

@@ -53,11 +53,16 @@ func Ignores(ctx context.Context, err error) bool {
 	return t != nil && t.ignores(err)
 }
 
-// LogPanic must be deferred by the root reconciler. If a panic passes, it logs the path of the step that panicked.
-func (t *Trace) LogPanic(ctx context.Context) {
-	if noted := t.panicked.Load(); noted != nil {
-		logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", joined(*noted))
+// LogPanic must be deferred by the root reconciler. If a panic passes, it logs and returns the path of the step that
+// panicked.
+func (t *Trace) LogPanic(ctx context.Context) (path string, panicked bool) {
+	noted := t.panicked.Load()
+	if noted == nil {
+		return "", false
 	}
+	path = joined(*noted)
+	logr.FromContextOrDiscard(ctx).Info("reconciler panicked", "step", path)
+	return path, true
 }
 
 // joined returns the path of names that were collected from the innermost step to the root.

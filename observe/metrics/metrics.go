@@ -54,6 +54,7 @@ type listener struct {
 	controllers sync.Map // *controller by name
 	writes      writes
 	failing     failing
+	stuck       stuck
 	converging  converging
 }
 
@@ -85,10 +86,13 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		} else {
 			l.unsynced.WithLabelValues(labels...).Set(1)
 		}
+	case *observe.StuckFound:
+		l.stuck.add(e.Run, l.stuckNow.WithLabelValues(e.Run.Controller, l.of(e.Run).find(e.Path).label))
 	case *observe.StaleWait:
 		l.failing.waits(e.Run)
 		l.converging.waits(e.Run)
 	case *observe.ReconcileFinished:
+		l.stuck.remove(e.Run)
 		l.failing.finished(l, e)
 		l.converging.finished(e)
 	}
@@ -116,6 +120,7 @@ type vectors struct {
 	unconverged  *prometheus.GaugeVec
 	convergeTime *prometheus.HistogramVec
 	unsynced     *prometheus.GaugeVec
+	stuckNow     *prometheus.GaugeVec
 }
 
 func newVectors() vectors {
@@ -153,6 +158,10 @@ func newVectors() vectors {
 				"For kinds without the condition Ready, until a reconcile succeeds without a requeue.",
 			Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
 		}, []string{"controller", "kind"}),
+		stuckNow: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "trueup_stuck_objects",
+			Help: "Number of objects whose reconcile has been running for more than a minute, by the step that has not ended.",
+		}, []string{"controller", "step"}),
 		unsynced: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "trueup_unsynced_caches",
 			Help: "1 for each kind whose cache has not been filled for some seconds. " +
@@ -163,6 +172,6 @@ func newVectors() vectors {
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced,
+		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced, v.stuckNow,
 	}
 }

@@ -347,3 +347,22 @@ func TestWhichControllerCannotStart(t *testing.T) {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }
+
+func TestHowManyReconcilesAreStuck(t *testing.T) {
+	path := []string{"Website", "Slow"}
+	got := recorded(t, func(l observe.Listener) {
+		for i, name := range []string{"a", "b"} {
+			run := newRun(name)
+			l.Observe(t.Context(), &observe.ReconcileStarted{Run: run})
+			l.Observe(t.Context(), &observe.StuckFound{Run: run, Path: path})
+			if i == 0 {
+				l.Observe(t.Context(), &observe.ReconcileFinished{Run: run})
+			}
+		}
+	})
+	got = slices.DeleteFunc(got, func(series string) bool { return !strings.HasPrefix(series, "trueup_stuck_objects") })
+	want := []string{"trueup_stuck_objects{controller=website,step=Website.Slow} 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}

@@ -108,6 +108,8 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 		})
 	case *observe.StaleWait:
 		r.record(e.Run, func(rec *runState) { rec.waited = true })
+	case *observe.StuckFound: // the state follows from the time
+		r.version.Add(1)
 	case *observe.CacheWait:
 		r.cacheWaits(e)
 		r.version.Add(1)
