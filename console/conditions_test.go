@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )
@@ -128,13 +130,36 @@ func TestWhichChildFails(t *testing.T) {
 			},
 		},
 		"not found": {
-			[]recorder.Run{calls(recorder.Call{Verb: "get", Cached: true, Object: secret, Error: "not found"})},
-			[]Related{{Object: secret, Step: "Database.Service", Call: &recorder.Call{Verb: "get", Error: "not found"}}},
+			[]recorder.Run{calls(recorder.Call{
+				Verb: "get", Cached: true, Object: secret, Error: "not found", Reason: metav1.StatusReasonNotFound,
+			})},
+			[]Related{{
+				Object: secret, Step: "Database.Service", Absent: true,
+				Call: &recorder.Call{Verb: "get", Error: "not found", Reason: metav1.StatusReasonNotFound},
+			}},
+		},
+		"read without an answer": {
+			[]recorder.Run{calls(recorder.Call{Verb: "get", Object: secret, Error: "timeout"})},
+			[]Related{{Object: secret, Step: "Database.Service", Call: &recorder.Call{Verb: "get", Error: "timeout"}}},
+		},
+		"refused, and never read": {
+			[]recorder.Run{calls(recorder.Call{Verb: "update", Object: secret, Error: "quota"})},
+			[]Related{{Object: secret, Step: "Database.Service", Call: &recorder.Call{Verb: "update", Error: "quota"}}},
+		},
+		"name is taken": {
+			[]recorder.Run{calls(recorder.Call{
+				Verb: "create", Object: secret, Error: "exists", Reason: metav1.StatusReasonAlreadyExists,
+			})},
+			[]Related{{
+				Object: secret, Step: "Database.Service", Exists: true,
+				Call: &recorder.Call{Verb: "create", Error: "exists", Reason: metav1.StatusReasonAlreadyExists},
+			}},
 		},
 		"deleted by another client": {
 			[]recorder.Run{calls(recorder.Call{Verb: "create", Object: service}), owned},
 			[]Related{{
-				Object: service, Relation: observe.CauseOwned, Step: "Database.Service", Call: &recorder.Call{Verb: "create"},
+				Object: service, Relation: observe.CauseOwned, Step: "Database.Service", Absent: true,
+				Call: &recorder.Call{Verb: "create"},
 			}},
 		},
 		"dry runs, lists and the object itself": {

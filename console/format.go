@@ -59,7 +59,7 @@ func tone(value any) string {
 	switch fmt.Sprint(value) {
 	case "Failing", "Failed", "Panicked", "Stuck":
 		return "bad"
-	case "Looping", "Waiting", "Halted", "False":
+	case "Looping", "Waiting", "Halted", "NotReady", "False":
 		return "warn"
 	case "Running", "":
 		return "info"

@@ -219,9 +219,11 @@ type Objects struct {
 	// Total is the number of objects that are selected, and Offset is the index of the first one in Objects.
 	Total  int `json:"total"`
 	Offset int `json:"offset"`
-	// Known and Trouble are the number of all objects, and of those in trouble.
-	Known   int `json:"known"`
-	Trouble int `json:"trouble"`
+	// Known, Trouble and NotReady are the number of all objects, of those in trouble, and of those whose condition Ready is
+	// False.
+	Known    int `json:"known"`
+	Trouble  int `json:"trouble"`
+	NotReady int `json:"notReady"`
 	// Unstarted are the controllers that wait for caches, by name, with what they wait for.
 	Unstarted map[string][]recorder.CacheWait `json:"unstarted,omitempty"`
 }
@@ -241,6 +243,7 @@ func (h *handler) objects(r *http.Request) (page, bool) {
 	for _, c := range h.recorder.Controllers() {
 		data.Known += c.Objects
 		data.Trouble += c.Trouble
+		data.NotReady += c.NotReady
 		if len(c.CacheWaits) > 0 {
 			if data.Unstarted == nil {
 				data.Unstarted = map[string][]recorder.CacheWait{}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )
@@ -25,8 +27,10 @@ type Related struct {
 	Called time.Time      `json:"called,omitzero"`
 	// Event is the last event that caused a reconcile.
 	Event *recorder.Cause `json:"event,omitempty"`
-	// Exists reports whether the object exists, as far as the calls and events show.
+	// Exists reports whether the object exists, and Absent whether it does not, as far as the calls and events show. Both
+	// are false if that is unknown.
 	Exists bool `json:"exists"`
+	Absent bool `json:"absent,omitempty"`
 	// Controller is the name of a controller that the recorder has the object of, or empty.
 	Controller string `json:"controller,omitempty"`
 }
@@ -52,7 +56,8 @@ func (h *handler) relatedTo(history recorder.History) []Related {
 			switch cause.Type {
 			case observe.CauseOwned, observe.CauseTracked, observe.CauseWatched, observe.CauseSource:
 				r := of(cause.Object)
-				r.Relation, r.Event, r.Exists = cause.Type, &cause, cause.Verb != observe.Deleted
+				r.Relation, r.Event = cause.Type, &cause
+				r.Exists, r.Absent = cause.Verb != observe.Deleted, cause.Verb == observe.Deleted
 			}
 		}
 		for call, step := range callsOf(run) {
@@ -82,9 +87,11 @@ func (r *Related) add(call recorder.Call, step string, at time.Time) {
 	isWrite := call.Verb != observe.VerbGet && call.Verb != observe.VerbList
 	switch {
 	case call.Error == "":
-		r.Exists = call.Verb != observe.VerbDelete
-	case call.Verb == observe.VerbCreate, call.Verb == observe.VerbGet:
-		r.Exists = false
+		r.Exists, r.Absent = call.Verb != observe.VerbDelete, call.Verb == observe.VerbDelete
+	case call.Reason == metav1.StatusReasonAlreadyExists:
+		r.Exists, r.Absent = true, false
+	case call.Reason == metav1.StatusReasonNotFound && call.Subresource == "":
+		r.Exists, r.Absent = false, true
 	}
 	if r.Call == nil || isWrite || r.Call.Verb == call.Verb {
 		r.Call, r.Step, r.Called = &call, step, at

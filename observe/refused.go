@@ -3,11 +3,14 @@
 package observe
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/internal/step"
 )
 
 // maxRefused limits the refused writes that are kept of one run.
@@ -30,12 +33,34 @@ func (r *running) wrote(call *Call) {
 	kind := call.Kind.GroupKind()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refused = slices.DeleteFunc(r.refused, func(w refusedWrite) bool {
-		return w.kind == kind && w.object == call.Object
-	})
-	if !succeeded && len(r.refused) < maxRefused {
-		r.refused = append(r.refused, refusedWrite{kind, call.Object, call.Path, call.Err})
+	if succeeded {
+		r.forgive(kind, call.Object)
+	} else {
+		r.refuse(refusedWrite{kind, call.Object, call.Path, call.Err})
 	}
+}
+
+// ReportRefused makes an error of a write count as refused, though reconcilers usually expect it, see [Call.Refused]. It
+// is for a reconciler that puts the error into a condition and returns none.
+func ReportRefused(ctx context.Context, kind schema.GroupKind, object types.NamespacedName, err error) {
+	if r := runningFrom(ctx); r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.refuse(refusedWrite{kind, object, slices.Clip(step.Names(ctx)), err})
+	}
+}
+
+// refuse adds a refused write in place of an earlier one of the same object.
+func (r *running) refuse(write refusedWrite) {
+	r.forgive(write.kind, write.object)
+	if len(r.refused) < maxRefused {
+		r.refused = append(r.refused, write)
+	}
+}
+
+// forgive drops the refused writes of an object.
+func (r *running) forgive(kind schema.GroupKind, object types.NamespacedName) {
+	r.refused = slices.DeleteFunc(r.refused, func(w refusedWrite) bool { return w.kind == kind && w.object == object })
 }
 
 // refusals returns the refused writes that count.

@@ -18,6 +18,8 @@ type State struct {
 	Deleting bool
 	// Ready is the status of the condition Ready, and "" without such a condition.
 	Ready metav1.ConditionStatus
+	// ReadyReason and ReadyMessage are those of the condition Ready.
+	ReadyReason, ReadyMessage string
 }
 
 // SpecChanged reports whether the event is the creation of an object or a change of its generation, which the API
@@ -75,6 +77,8 @@ func stateOf(obj client.Object) (State, bool) {
 		if condition, ok := item.(map[string]any); ok && condition["type"] == "Ready" {
 			status, _ := condition["status"].(string)
 			state.Ready = metav1.ConditionStatus(status)
+			state.ReadyReason, _ = condition["reason"].(string)
+			state.ReadyMessage, _ = condition["message"].(string)
 		}
 	}
 	return state, true

@@ -445,6 +445,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 		return cause
 	}
 	logr.FromContextOrDiscard(ctx).Info("unable to reconcile child, not owned", "child", identify(blocker))
+	reportNameTaken(ctx, blocker, cause)
 	watched := !c.skipOwnerReference
 	if watched {
 		if err := config.Tracker.TrackObject(blocker, parent); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,6 +41,8 @@ type Controller struct {
 	// Objects is the number of objects that the recorder has, and Trouble the number of those in trouble.
 	Objects int `json:"objects"`
 	Trouble int `json:"trouble"`
+	// NotReady is the number of objects whose condition Ready is False.
+	NotReady int `json:"notReady"`
 	// Running is the number of reconciles that run now.
 	Running int `json:"running"`
 	// Waiting is the number of objects that wait for the caches now, and WaitingSince the start of the longest wait.
@@ -272,7 +275,7 @@ func (r *Recorder) Controllers() []Controller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	objects, trouble, runs, waits := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	since := map[string]time.Time{}
+	since, notReady := map[string]time.Time{}, map[string]int{}
 	for key, run := range running {
 		runs[key.controller]++
 		if _, ok := r.objects[key]; ok {
@@ -280,7 +283,7 @@ func (r *Recorder) Controllers() []Controller {
 		}
 		objects[key.controller]++
 		r.controllerNamed(key.controller, run.object)
-		if now.Sub(run.started) > stuckAfter {
+		if now.Sub(run.started) > observe.StuckAfter {
 			trouble[key.controller]++
 		}
 	}
@@ -293,6 +296,9 @@ func (r *Recorder) Controllers() []Controller {
 			}
 		}
 		summary := o.summary
+		if summary.Ready == metav1.ConditionFalse {
+			notReady[key.controller]++
+		}
 		summary.RunningSince = running[key].started
 		if summary.stateOf(now).IsTrouble() {
 			trouble[key.controller]++
@@ -302,6 +308,7 @@ func (r *Recorder) Controllers() []Controller {
 	for name, c := range r.controllers {
 		snapshot := c.snapshot()
 		snapshot.Objects, snapshot.Trouble, snapshot.Running = objects[name], trouble[name], runs[name]
+		snapshot.NotReady = notReady[name]
 		snapshot.Waiting, snapshot.WaitingSince = waits[name], since[name]
 		all = append(all, snapshot)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"trueup.dev/observe"
 )
 
@@ -26,6 +28,10 @@ type Object struct {
 	// Step and Error are those of the last reconcile, if it failed. If it halted, Step is the step that did.
 	Step  string `json:"step,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Ready is the status of the condition Ready, and "" if it is unknown. NotReady is its reason and message if the
+	// status is False.
+	Ready    metav1.ConditionStatus `json:"ready,omitempty"`
+	NotReady string                 `json:"notReady,omitempty"`
 	// Last is the start of the last finished reconcile, LastDuration its duration, LastOutcome its outcome, LastWrites the
 	// number of its writes, and Causes its causes.
 	Last         time.Time           `json:"last,omitzero"`
@@ -58,6 +64,8 @@ const (
 	StateStuck State = "Stuck"
 	// StateHalted means that a step ended the last reconcile without an error: it waits for an event, or for a requeue.
 	StateHalted State = "Halted"
+	// StateNotReady means that the last reconcile succeeded, and the condition Ready of the object is False.
+	StateNotReady State = "NotReady"
 	// StateWaiting means that the object waits for the caches since the last reconcile.
 	StateWaiting State = "Waiting"
 	// StateRunning means that a reconcile runs.
@@ -65,8 +73,6 @@ const (
 	// StateSucceeded means that the last reconcile succeeded.
 	StateSucceeded State = "Succeeded"
 )
-
-const stuckAfter = time.Minute
 
 // Rank orders states by trouble: 0 is the worst.
 func (s State) Rank() int {
@@ -81,12 +87,14 @@ func (s State) Rank() int {
 		return 3
 	case StateHalted:
 		return 4
-	case StateWaiting:
+	case StateNotReady:
 		return 5
-	case StateRunning:
+	case StateWaiting:
 		return 6
+	case StateRunning:
+		return 7
 	}
-	return 7
+	return 8
 }
 
 // IsTrouble reports whether an operator should look at the object.
@@ -101,7 +109,7 @@ func (o *Object) stateOf(now time.Time) State {
 		return StateLooping
 	case o.LastOutcome == Failed:
 		return StateFailing
-	case !o.RunningSince.IsZero() && now.Sub(o.RunningSince) > stuckAfter:
+	case !o.RunningSince.IsZero() && now.Sub(o.RunningSince) > observe.StuckAfter:
 		return StateStuck
 	case !o.RunningSince.IsZero():
 		return StateRunning
@@ -109,6 +117,8 @@ func (o *Object) stateOf(now time.Time) State {
 		return StateWaiting
 	case o.Step != "":
 		return StateHalted
+	case o.Ready == metav1.ConditionFalse:
+		return StateNotReady
 	}
 	return StateSucceeded
 }
@@ -127,6 +137,9 @@ func (o *Object) update(rec *runState, outcome Outcome) {
 		o.NoOps++
 	}
 	o.updateLoop(rec, outcome)
+	if rec.readyKnown {
+		o.Ready, o.NotReady = rec.ready, rec.notReady
+	}
 	if !outcome.IsFailure() {
 		o.FailedInRow, o.FailingSince, o.Step, o.Error = 0, time.Time{}, rec.haltedStep(), ""
 		return

@@ -15,8 +15,8 @@ import (
 
 // Query selects objects. The zero value selects all.
 type Query struct {
-	// Search are words that must all occur in the controller, the kind, the name, the state, the failed step or the error
-	// of the object. Case does not matter.
+	// Search are words that must all occur in the controller, the kind, the name, the state, the failed step, the error
+	// or the reason why the object is not Ready. Case does not matter.
 	Search string
 	// Controller is the name of the controller.
 	Controller string
@@ -120,7 +120,8 @@ func isKind(object Ref, name string) bool {
 func matches(o *Object, search string, words []string) bool {
 	for _, word := range words {
 		if !strings.Contains(search, word) && !strings.Contains(strings.ToLower(string(o.State)), word) &&
-			!strings.Contains(strings.ToLower(o.Step), word) && !strings.Contains(strings.ToLower(o.Error), word) {
+			!strings.Contains(strings.ToLower(o.Step), word) && !strings.Contains(strings.ToLower(o.Error), word) &&
+			!strings.Contains(strings.ToLower(o.NotReady), word) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -130,19 +131,21 @@ func (s Step) Name() string {
 
 // Call is a call of a client. See [observe.Call].
 type Call struct {
-	Verb        string           `json:"verb"`
-	Apply       bool             `json:"apply,omitempty"`
-	DryRun      bool             `json:"dryRun,omitempty"`
-	Object      Ref              `json:"object"`
-	Subresource string           `json:"subresource,omitempty"`
-	Before      string           `json:"before,omitempty"`
-	After       string           `json:"after,omitempty"`
-	NoOp        bool             `json:"noOp,omitempty"`
-	Items       int              `json:"items,omitempty"`
-	Cached      bool             `json:"cached,omitempty"`
-	Error       string           `json:"error,omitempty"`
-	Duration    time.Duration    `json:"durationNs"`
-	Changes     []observe.Change `json:"changes,omitempty"`
+	Verb        string `json:"verb"`
+	Apply       bool   `json:"apply,omitempty"`
+	DryRun      bool   `json:"dryRun,omitempty"`
+	Object      Ref    `json:"object"`
+	Subresource string `json:"subresource,omitempty"`
+	Before      string `json:"before,omitempty"`
+	After       string `json:"after,omitempty"`
+	NoOp        bool   `json:"noOp,omitempty"`
+	Items       int    `json:"items,omitempty"`
+	Cached      bool   `json:"cached,omitempty"`
+	Error       string `json:"error,omitempty"`
+	// Reason is that of the API server for the error, for example NotFound, or empty.
+	Reason   metav1.StatusReason `json:"reason,omitempty"`
+	Duration time.Duration       `json:"durationNs"`
+	Changes  []observe.Change    `json:"changes,omitempty"`
 }
 
 // Failure is an error of a step. See [observe.Failure].

@@ -8,6 +8,11 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
 	"trueup.dev/observe"
 )
 
@@ -39,6 +44,11 @@ type runState struct {
 	next          *Next
 	// waited reports whether the run did nothing but wait for the caches.
 	waited bool
+	// ready is the status of the condition Ready of the reconciled object after the run, if it is known, and notReady the
+	// reason and the message if it is False.
+	ready      metav1.ConditionStatus
+	notReady   string
+	readyKnown bool
 	// refused are the refused writes, by the index of their step, or -1.
 	refused map[int]Failure
 	// journal is that of the object, or nil.
@@ -68,6 +78,7 @@ func (r *runState) start(run *observe.Run, journal *journal) {
 	r.id, r.controller, r.object, r.started = run.ID, run.Controller, refOf(run.Kind, run.Object), run.Started
 	r.duration, r.omittedCauses, r.cachedReads, r.writes, r.omitted = 0, run.OmittedCauses, 0, 0, 0
 	r.causes, r.steps, r.calls = r.causes[:0], r.steps[:0], r.calls[:0]
+	r.ready, r.notReady, r.readyKnown = "", "", false
 	r.loop, r.next, r.waited, r.refused, r.journal = nil, nil, false, nil, journal
 }
 
@@ -137,6 +148,11 @@ func (r *runState) call(e *observe.Call, mask observe.Mask) {
 	if r.journal != nil {
 		r.journal.call(e, mask)
 	}
+	if e.IsWrite() && isAbout(r.run, e.Kind, e.Object) {
+		if state, ok := e.State(); ok {
+			r.setReady(state)
+		}
+	}
 	at := r.find(e.Path, false)
 	if e.Cached && e.Err == nil {
 		if at < 0 {
@@ -158,11 +174,43 @@ func (r *runState) call(e *observe.Call, mask observe.Mask) {
 		Before: e.Before, After: e.After, NoOp: e.NoOp, Items: e.Items, Cached: e.Cached, Duration: e.Duration,
 	}
 	if e.Err != nil {
-		call.Error = textOf(e.Err)
+		call.Error, call.Reason = textOf(e.Err), apierrors.ReasonForError(e.Err)
 	} else if e.IsWrite() && !e.NoOp {
 		call.Changes = e.Changes(mask)
 	}
 	r.calls = append(r.calls, stepCall{at, call})
+}
+
+// isAbout reports whether an object is the reconciled one.
+func isAbout(run *observe.Run, kind schema.GroupVersionKind, object types.NamespacedName) bool {
+	return run.Kind.GroupKind() == kind.GroupKind() && run.Object == object
+}
+
+func (r *runState) setReady(state observe.State) {
+	r.ready, r.notReady, r.readyKnown = state.Ready, "", true
+	if state.Ready == metav1.ConditionFalse {
+		r.notReady = state.ReadyReason
+		if state.ReadyMessage != "" {
+			r.notReady = limited(strings.TrimPrefix(state.ReadyReason+": "+state.ReadyMessage, ": "))
+		}
+	}
+}
+
+// readyFrom sets the condition Ready from the causes of a run that has not written it. The state of an update is
+// computed if compare is set.
+func (r *runState) readyFrom(run *observe.Run, compare bool) {
+	for i := len(run.Causes) - 1; i >= 0 && !r.readyKnown; i-- {
+		c := &run.Causes[i]
+		switch {
+		case !isAbout(run, c.Kind, c.Object):
+		case c.Verb == observe.Deleted:
+			r.setReady(observe.State{})
+		case c.Verb == observe.Created, c.Verb == observe.Updated && compare:
+			if state, ok := c.State(); ok {
+				r.setReady(state)
+			}
+		}
+	}
 }
 
 // refuse records the refused writes of the run.
@@ -181,6 +229,7 @@ func (r *runState) refuse(writes []observe.Failure) {
 
 // takeCauses copies the causes of the run. Changes are computed if compare is set.
 func (r *runState) takeCauses(run *observe.Run, mask observe.Mask, compare bool) {
+	r.readyFrom(run, compare)
 	for i := range run.Causes {
 		c := &run.Causes[i]
 		cause := Cause{
@@ -258,8 +307,9 @@ func (r *runState) path(i int) []string {
 	return path
 }
 
-func textOf(err error) string {
-	text := err.Error()
+func textOf(err error) string { return limited(err.Error()) }
+
+func limited(text string) string {
 	if len(text) > maxError {
 		text = strings.ToValidUTF8(text[:maxError], "") + "…"
 	}

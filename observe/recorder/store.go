@@ -79,7 +79,7 @@ func (r *Recorder) touch(controller string, ref Ref) *object {
 }
 
 func (r *Recorder) setBytes(o *object) {
-	bytes := objectBytes + 2*len(o.search) + len(o.summary.Error) + len(o.summary.Step) +
+	bytes := objectBytes + 2*len(o.search) + len(o.summary.Error) + len(o.summary.Step) + len(o.summary.NotReady) +
 		causeBytes*cap(o.waiting)
 	r.bytes.objects += bytes - o.bytes
 	o.bytes = bytes

@@ -57,6 +57,9 @@ func (p *printer) history(h recorder.History, runs int) {
 	if h.State == recorder.StateHalted {
 		p.line(1, "halted in step "+p.Paint(screen.Bold, h.Step))
 	}
+	if h.NotReady != "" {
+		p.line(1, "Ready is False: "+h.NotReady)
+	}
 	if h.Loop != nil {
 		p.line(1, fmt.Sprintf("loops: %d reconciles in %s", h.Loop.Reconciles, elapsed.Duration(h.Loop.Within)))
 		for _, repeated := range h.Loop.Repeats {

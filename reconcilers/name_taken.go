@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/applied"
+	"trueup.dev/observe"
+)
+
+// reportNameTaken reports that a child could not be created, because another object has its name. The report names the
+// owner of the object: the error of the API server does not.
+func reportNameTaken(ctx context.Context, blocker client.Object, cause error) {
+	gvk, err := RetrieveConfigOrDie(ctx).GroupVersionKindFor(blocker)
+	if err != nil {
+		return // the kind was read before
+	}
+	observe.ReportRefused(ctx, gvk.GroupKind(), client.ObjectKeyFromObject(blocker),
+		fmt.Errorf("%w; the existing object %s", cause, ownerOf(blocker)))
+}
+
+// ownerOf says to whom an object belongs, as far as its metadata shows.
+func ownerOf(obj client.Object) string {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return fmt.Sprintf("is controlled by %s %q", ref.Kind, ref.Name)
+	}
+	text := "has no controller"
+	if entries := obj.GetManagedFields(); len(entries) > 0 {
+		first := &entries[0]
+		for i := range entries {
+			if entries[i].Time.Before(first.Time) {
+				first = &entries[i]
+			}
+		}
+		text += ", and was first written by " + applied.NameOf(first)
+	}
+	return text
+}
