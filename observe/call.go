@@ -51,6 +51,9 @@ type Call struct {
 	// NoOp reports whether a write certainly changed nothing: the resource version is the same before and after. It is
 	// false if Before is unknown, or older than the object on the server.
 	NoOp bool
+	// Dropped are the fields that the API server has not stored, because the schema of the kind does not have them. It is
+	// empty if they are unknown, as for clients that are not that of the manager.
+	Dropped []string
 	// Items is the number of objects that a list returned.
 	Items int
 	// Cached reports whether the answer of a read comes from a cache.

@@ -83,6 +83,7 @@ func (c *calls) observe(
 	if run := runningFrom(ctx); run != nil {
 		call.Run = &run.Run
 		if call.IsWrite() {
+			call.Dropped = run.takeDropped(call)
 			run.wrote(call)
 		}
 		run.seen.note(call)

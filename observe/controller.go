@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync"
 	"time"
 	"weak"
 
@@ -45,6 +46,7 @@ func Controller(bldr *builder.Builder) *builder.Builder {
 	}
 	*hook = func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
 		o := &controllerObserver{hub: Of(mgr), name: name, scheme: mgr.GetScheme(), kind: kindOf(mgr, bldr)}
+		observeWarnings(mgr)
 		o.mgr, o.log = mgr, mgr.GetLogger().WithValues("controller", name)
 		o.reconciler, options.Reconciler = options.Reconciler, o
 		created, err := create(name, mgr, options)
@@ -101,6 +103,10 @@ type controllerObserver struct {
 	log        logr.Logger
 	mgr        manager.Manager
 	watchdog   watchdog
+
+	announcedMu sync.Mutex
+	// announced holds the kinds and fields of [TakeDropped].
+	announced map[string]bool
 }
 
 // Unwrap returns the reconciler of the controller.
@@ -114,7 +120,7 @@ func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Reques
 	}
 	started := time.Now()
 	causes, omitted := c.pending.take(req, started)
-	run := &running{Context: ctx, hub: c.hub, Run: Run{
+	run := &running{Context: ctx, hub: c.hub, controller: c, Run: Run{
 		ID: string(controller.ReconcileIDFromContext(ctx)), Controller: c.name, Kind: c.kind, Object: req.NamespacedName,
 		Started: started, Causes: causes, OmittedCauses: omitted,
 	}}

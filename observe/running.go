@@ -18,9 +18,10 @@ import (
 type running struct {
 	context.Context //nolint:containedctx // it is a context
 	Run
-	hub      *Hub
-	started  ReconcileStarted
-	finished ReconcileFinished
+	hub        *Hub
+	controller *controllerObserver
+	started    ReconcileStarted
+	finished   ReconcileFinished
 
 	mu       sync.Mutex
 	failures []Failure
@@ -30,6 +31,10 @@ type running struct {
 	// at is the path of the step that was entered last and has not ended.
 	at    []string
 	stuck StuckReporter
+	// dropped holds the fields that writes have lost, until the call that has lost them ends, and lost holds those of ended
+	// calls.
+	dropped []droppedField
+	lost    []lostFields
 	// seen is what the detection of loops needs.
 	seen seen
 }

@@ -234,6 +234,11 @@ func (r *request) end(ctx context.Context) {
 		r.scope.originalConfig.recorder().Eventf(r.resource, corev1.EventTypeWarning, reconcileFailed, "%s",
 			truncate(path+": the step panicked, see the log of the controller for the stack"))
 	}
+	if r.byController && r.resource != nil {
+		for _, text := range observe.TakeDropped(ctx) {
+			r.scope.originalConfig.recorder().Eventf(r.resource, corev1.EventTypeWarning, "FieldsNotStored", "%s", truncate(text))
+		}
+	}
 	if r.guarded {
 		r.requests.gate.Leave(r.scope.request, &r.journal)
 	}

@@ -77,6 +77,9 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 	case *observe.Call:
 		if e.IsWrite() {
 			l.writes.count(l, e)
+			if len(e.Dropped) > 0 && e.Run != nil {
+				l.dropped.WithLabelValues(e.Run.Controller, e.Kind.GroupKind().String()).Add(float64(len(e.Dropped)))
+			}
 			l.converging.written(e)
 		}
 	case *observe.CacheWait:
@@ -121,6 +124,7 @@ type vectors struct {
 	convergeTime *prometheus.HistogramVec
 	unsynced     *prometheus.GaugeVec
 	stuckNow     *prometheus.GaugeVec
+	dropped      *prometheus.CounterVec
 }
 
 func newVectors() vectors {
@@ -158,6 +162,10 @@ func newVectors() vectors {
 				"For kinds without the condition Ready, until a reconcile succeeds without a requeue.",
 			Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
 		}, []string{"controller", "kind"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trueup_dropped_fields_total",
+			Help: "Number of fields in writes that the API server has not stored, because the schema of the kind does not have them.",
+		}, []string{"controller", "kind"}),
 		stuckNow: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "trueup_stuck_objects",
 			Help: "Number of objects whose reconcile has been running for more than a minute, by the step that has not ended.",
@@ -172,6 +180,6 @@ func newVectors() vectors {
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced, v.stuckNow,
+		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced, v.stuckNow, v.dropped,
 	}
 }

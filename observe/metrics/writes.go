@@ -52,6 +52,8 @@ func result(call *observe.Call) string {
 	switch {
 	case apierrs.IsConflict(call.Err):
 		return "conflict"
+	case call.Verb == observe.VerbDelete && apierrs.IsNotFound(call.Err):
+		return "unchanged" // what is to be deleted does not exist
 	case call.Err != nil:
 		return "failed"
 	case call.DryRun:

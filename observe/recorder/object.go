@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ type Object struct {
 	// status is False.
 	Ready    metav1.ConditionStatus `json:"ready,omitempty"`
 	NotReady string                 `json:"notReady,omitempty"`
+	// Dropped are the fields that the API server has not stored in the last writes of objects.
+	Dropped []Dropped `json:"dropped,omitempty"`
 	// Last is the start of the last finished reconcile, LastDuration its duration, LastOutcome its outcome, LastWrites the
 	// number of its writes, and Causes its causes.
 	Last         time.Time           `json:"last,omitzero"`
@@ -47,6 +50,40 @@ type Object struct {
 	StaleWaits int `json:"staleWaits,omitempty"`
 	// WaitingSince is the start of the first of these.
 	WaitingSince time.Time `json:"waitingSince,omitzero"`
+}
+
+// Dropped are fields that the API server has not stored, because the schema of the kind does not have them.
+type Dropped struct {
+	Object      Ref      `json:"object"`
+	Subresource string   `json:"subresource,omitempty"`
+	Fields      []string `json:"fields"`
+}
+
+// String describes the fields.
+func (d Dropped) String() string {
+	return "the API server has not stored " + strings.Join(d.Fields, ", ") + " of " + d.Object.String() +
+		": the schema of the kind does not have it"
+}
+
+// maxDropped limits the objects whose dropped fields are kept.
+const maxDropped = 10
+
+// drop updates the fields that were not stored with the writes of a run.
+func (o *Object) drop(writes []Dropped) {
+	lost := slices.ContainsFunc(writes, func(d Dropped) bool { return len(d.Fields) > 0 })
+	if !lost && len(o.Dropped) == 0 {
+		return
+	}
+	kept := slices.Clone(o.Dropped) // others may read the former one
+	for _, write := range writes {
+		kept = slices.DeleteFunc(kept, func(d Dropped) bool {
+			return d.Object == write.Object && d.Subresource == write.Subresource
+		})
+		if len(write.Fields) > 0 && len(kept) < maxDropped {
+			kept = append(kept, write)
+		}
+	}
+	o.Dropped = kept
 }
 
 // State is the state of an object.
@@ -137,6 +174,7 @@ func (o *Object) update(rec *runState, outcome Outcome) {
 		o.NoOps++
 	}
 	o.updateLoop(rec, outcome)
+	o.drop(rec.stored)
 	if rec.readyKnown {
 		o.Ready, o.NotReady = rec.ready, rec.notReady
 	}

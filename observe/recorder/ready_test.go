@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -65,5 +67,60 @@ func TestIsItReady(t *testing.T) {
 		if got := r.Controllers()[0].NotReady; got != want {
 			t.Errorf("%s: %d objects are not Ready, want %d", step.name, got, want)
 		}
+	}
+}
+
+// TestWhatWasNotStored tests that the fields are shown until a write of the object stores all it sends.
+func TestWhatWasNotStored(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	write := func(name string, fields ...string) {
+		p.start("a")
+		p.call(root, observe.Call{
+			Verb: observe.VerbUpdate, Kind: configMap, Object: types.NamespacedName{Name: name}, Dropped: fields,
+		})
+		p.finish(reconcile.Result{}, nil)
+	}
+	want := func(texts ...string) {
+		t.Helper()
+		got := []string{}
+		for _, dropped := range history(t, r, "a").Dropped {
+			got = append(got, dropped.String())
+		}
+		if diff := cmp.Diff(texts, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("not stored (-want +got):\n%s", diff)
+		}
+	}
+	const text = "the API server has not stored spec.a, spec.b of ConfigMap b: the schema of the kind does not have it"
+	write("b", "spec.a", "spec.b")
+	want(text)
+	if notes := history(t, r, "a").History[0].Steps[0].Calls[0].Notes(); notes[0] != "not stored: spec.a, spec.b" {
+		t.Errorf("got notes %q", notes)
+	}
+	write("c")
+	p.noOp("a")
+	want(text)
+	write("b")
+	want()
+}
+
+// TestWhyDidItRunAtTheStart tests that each existing child does not add a cause.
+func TestWhyDidItRunAtTheStart(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	causes := []observe.Cause{}
+	for _, name := range []string{"a", "b", "c"} {
+		causes = append(causes, observe.Cause{
+			Type: observe.CauseStartUp, Verb: observe.Created, Kind: configMap, Object: types.NamespacedName{Name: name}, Count: 1,
+		})
+	}
+	p.start("a", causes...)
+	p.finish(reconcile.Result{}, errors.New("no"))
+	got := []string{}
+	for _, cause := range history(t, r, "a").History[0].Causes {
+		got = append(got, cause.String())
+	}
+	if diff := cmp.Diff([]string{"the controller started"}, got); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 }

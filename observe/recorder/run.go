@@ -139,9 +139,11 @@ type Call struct {
 	Before      string `json:"before,omitempty"`
 	After       string `json:"after,omitempty"`
 	NoOp        bool   `json:"noOp,omitempty"`
-	Items       int    `json:"items,omitempty"`
-	Cached      bool   `json:"cached,omitempty"`
-	Error       string `json:"error,omitempty"`
+	// Dropped are the fields that the API server has not stored.
+	Dropped []string `json:"dropped,omitempty"`
+	Items   int      `json:"items,omitempty"`
+	Cached  bool     `json:"cached,omitempty"`
+	Error   string   `json:"error,omitempty"`
 	// Reason is that of the API server for the error, for example NotFound, or empty.
 	Reason   metav1.StatusReason `json:"reason,omitempty"`
 	Duration time.Duration       `json:"durationNs"`

@@ -49,6 +49,8 @@ type runState struct {
 	ready      metav1.ConditionStatus
 	notReady   string
 	readyKnown bool
+	// stored are the writes that succeeded, with the fields that they lost.
+	stored []Dropped
 	// refused are the refused writes, by the index of their step, or -1.
 	refused map[int]Failure
 	// journal is that of the object, or nil.
@@ -78,6 +80,7 @@ func (r *runState) start(run *observe.Run, journal *journal) {
 	r.id, r.controller, r.object, r.started = run.ID, run.Controller, refOf(run.Kind, run.Object), run.Started
 	r.duration, r.omittedCauses, r.cachedReads, r.writes, r.omitted = 0, run.OmittedCauses, 0, 0, 0
 	r.causes, r.steps, r.calls = r.causes[:0], r.steps[:0], r.calls[:0]
+	r.stored = r.stored[:0]
 	r.ready, r.notReady, r.readyKnown = "", "", false
 	r.loop, r.next, r.waited, r.refused, r.journal = nil, nil, false, nil, journal
 }
@@ -165,13 +168,16 @@ func (r *runState) call(e *observe.Call, mask observe.Mask) {
 	if e.IsWrite() && e.Err == nil && !e.NoOp && !e.DryRun {
 		r.writes++
 	}
+	if e.IsWrite() && e.Err == nil && !e.DryRun && !e.NoOp {
+		r.stored = append(r.stored, Dropped{refOf(e.Kind, e.Object), e.Subresource, e.Dropped})
+	}
 	if len(r.calls) == maxItems {
 		r.omitted++
 		return
 	}
 	call := Call{
 		Verb: e.Verb, Apply: e.Apply, DryRun: e.DryRun, Object: refOf(e.Kind, e.Object), Subresource: e.Subresource,
-		Before: e.Before, After: e.After, NoOp: e.NoOp, Items: e.Items, Cached: e.Cached, Duration: e.Duration,
+		Before: e.Before, After: e.After, NoOp: e.NoOp, Dropped: e.Dropped, Items: e.Items, Cached: e.Cached, Duration: e.Duration,
 	}
 	if e.Err != nil {
 		call.Error, call.Reason = textOf(e.Err), apierrors.ReasonForError(e.Err)
@@ -187,6 +193,7 @@ func isAbout(run *observe.Run, kind schema.GroupVersionKind, object types.Namesp
 }
 
 func (r *runState) setReady(state observe.State) {
+	r.stored = r.stored[:0]
 	r.ready, r.notReady, r.readyKnown = state.Ready, "", true
 	if state.Ready == metav1.ConditionFalse {
 		r.notReady = state.ReadyReason
@@ -230,8 +237,15 @@ func (r *runState) refuse(writes []observe.Failure) {
 // takeCauses copies the causes of the run. Changes are computed if compare is set.
 func (r *runState) takeCauses(run *observe.Run, mask observe.Mask, compare bool) {
 	r.readyFrom(run, compare)
+	started := false
 	for i := range run.Causes {
 		c := &run.Causes[i]
+		if c.Type == observe.CauseStartUp {
+			if started {
+				continue // one for each child that existed
+			}
+			started = true
+		}
 		cause := Cause{
 			Type: c.Type, At: c.At, Object: refOf(c.Kind, c.Object), Verb: c.Verb, Count: c.Count, After: c.After,
 			Attempt: c.Attempt,

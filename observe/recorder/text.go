@@ -90,6 +90,9 @@ func (c Call) Notes() []string {
 	if c.NoOp {
 		notes = append(notes, "changed nothing")
 	}
+	if len(c.Dropped) > 0 {
+		notes = append(notes, "not stored: "+strings.Join(c.Dropped, ", "))
+	}
 	if c.Cached {
 		notes = append(notes, "from the cache")
 	}

@@ -60,6 +60,9 @@ func (p *printer) history(h recorder.History, runs int) {
 	if h.NotReady != "" {
 		p.line(1, "Ready is False: "+h.NotReady)
 	}
+	for _, dropped := range h.Dropped {
+		p.line(1, p.Paint(screen.Yellow, dropped.String()))
+	}
 	if h.Loop != nil {
 		p.line(1, fmt.Sprintf("loops: %d reconciles in %s", h.Loop.Reconciles, elapsed.Duration(h.Loop.Within)))
 		for _, repeated := range h.Loop.Repeats {
