@@ -26,10 +26,15 @@ type Recorded struct {
 
 // String describes in one line whether the same happened.
 func (r Recorded) String() string {
-	text := fmt.Sprintf(
-		"recording: %d of %s injected, %d of %s occurred again", r.Injected, plural(r.Faults, "fault"), r.Again,
-		plural(r.Errors, "error"),
-	)
+	text := "recording: no fault, "
+	if r.Faults > 0 {
+		text = fmt.Sprintf("recording: %d of %s injected, ", r.Injected, plural(r.Faults, "fault"))
+	}
+	if r.Errors > 0 {
+		text += fmt.Sprintf("%d of %s occurred again", r.Again, plural(r.Errors, "error"))
+	} else {
+		text += "no reconcile of it returned an error"
+	}
 	if r.Failed {
 		return text + "; it fails"
 	}

@@ -3,6 +3,8 @@
 package observe
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,10 +83,41 @@ func (c *Cause) EventObject() client.Object { return c.after }
 // Change is a changed field.
 type Change struct {
 	// Path consists of JSON field names. List items are identified by their name, conditions by their type, other items
-	// by their index. The path of a condition contains its status and reason.
+	// by their index. The path of a condition contains what changed after a colon, with its status and reason: "added,
+	// status True". In JSON, that is the value of condition, and path is the path of the field.
 	Path string `json:"path"`
 	// Before and After are the values as JSON. They are empty if the value is missing, and "•••" if it is masked. Those
 	// of a condition are its messages, if these differ.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
+}
+
+// changeJSON is a change in JSON.
+type changeJSON struct {
+	Path      string `json:"path"`
+	Condition string `json:"condition,omitempty"`
+	Before    string `json:"before,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (c Change) MarshalJSON() ([]byte, error) {
+	encoded := changeJSON{Path: c.Path, Before: c.Before, After: c.After}
+	if path, condition, ok := strings.Cut(c.Path, "]: "); ok {
+		encoded.Path, encoded.Condition = path+"]", condition
+	}
+	return json.Marshal(encoded)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *Change) UnmarshalJSON(data []byte) error {
+	var encoded changeJSON
+	if err := json.Unmarshal(data, &encoded); err != nil {
+		return err
+	}
+	*c = Change{Path: encoded.Path, Before: encoded.Before, After: encoded.After}
+	if encoded.Condition != "" {
+		c.Path += ": " + encoded.Condition
+	}
+	return nil
 }

@@ -3,6 +3,7 @@
 package observe
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,5 +38,24 @@ func TestChangesOfConditionsHaveMessages(t *testing.T) {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPathsInJSONAreOfFields tests that a program that reads the JSON need not take the path of a condition apart.
+func TestPathsInJSONAreOfFields(t *testing.T) {
+	for want, change := range map[string]Change{
+		`{"path":"data[a: b].c","before":"1","after":"2"}`: {"data[a: b].c", "1", "2"},
+		`{"path":"status.conditions[Ready]","condition":"added, status False","after":"\"no disk\""}`: {
+			"status.conditions[Ready]: added, status False", "", `"no disk"`,
+		},
+	} {
+		got, err := json.Marshal(change)
+		if err != nil || string(got) != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+		var again Change
+		if err := json.Unmarshal(got, &again); err != nil || again != change {
+			t.Errorf("decoded %v, %v, want %v", again, err, change)
+		}
 	}
 }

@@ -114,6 +114,14 @@ func (c *controllerObserver) Unwrap() reconcile.Reconciler { return c.reconciler
 
 // Reconcile calls the reconciler of the controller.
 func (c *controllerObserver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	result, err := c.observe(ctx, req)
+	if errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Canceled) {
+		return reconcile.Result{}, nil // the manager stops, and the controller would log it as an error
+	}
+	return result, err
+}
+
+func (c *controllerObserver) observe(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if !c.hub.Enabled() {
 		c.pending.forget(req)
 		return c.reconciler.Reconcile(ctx, req)

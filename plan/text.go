@@ -109,11 +109,16 @@ func (c *Change) text(b *strings.Builder) {
 
 func line(f observe.Change, created bool) string {
 	isCondition := strings.Contains(f.Path, "]: ") // the path has its status and reason, the values are messages
+	// The path ends with "message" if a message changes, and does not if it is new.
+	message := strings.TrimSuffix(f.Path, "message")
+	if message == f.Path {
+		message += ", "
+	}
 	switch {
 	case isCondition && f.Before == "" && f.After != "":
-		return f.Path + ", message " + f.After
+		return message + "message " + f.After
 	case isCondition && f.After != "":
-		return f.Path + ", message " + f.Before + " → " + f.After
+		return message + "message " + f.Before + " → " + f.After
 	case isCondition:
 		return f.Path
 	case created || f.Before == "" && f.After != "":

@@ -32,6 +32,8 @@ func everything() *Plan {
 				{Path: "metadata.labels[a]", After: `"b"`},
 				{Path: "status.conditions[Ready]: status True"},
 				{Path: "status.conditions[A]: added, status True", After: `"new"`},
+				{Path: "status.conditions[C]: message", Before: `"old"`, After: `"new"`},
+				{Path: "status.conditions[D]: status True, message", Before: `"old"`, After: `"new"`},
 				{Path: "status.conditions[B]: status True", Before: `"old"`, After: `"new"`},
 			}},
 			{Action: Update, Kind: "ConfigMap", Namespace: "default", Name: "many", Fields: many},
@@ -63,6 +65,8 @@ func TestPlanText(t *testing.T) {
     metadata.labels[a] = "b"
     status.conditions[Ready]: status True
     status.conditions[A]: added, status True, message "new"
+    status.conditions[C]: message "old" → "new"
+    status.conditions[D]: status True, message "old" → "new"
     status.conditions[B]: status True, message "old" → "new"
 ~ ConfigMap default/many
 ` + fields + `    … 5 more fields
