@@ -219,8 +219,8 @@ type Objects struct {
 	// Total is the number of objects that are selected, and Offset is the index of the first one in Objects.
 	Total  int `json:"total"`
 	Offset int `json:"offset"`
-	// Known, Trouble and NotReady are the number of all objects, of those in trouble, and of those whose condition Ready is
-	// False.
+	// Known, Trouble and NotReady are the number of all objects, of those in trouble, and of those whose condition Ready
+	// is False.
 	Known    int `json:"known"`
 	Trouble  int `json:"trouble"`
 	NotReady int `json:"notReady"`

@@ -248,8 +248,8 @@ func (c *controllerObserver) tryList(ctx context.Context, informers cache.Cache,
 	return nil
 }
 
-// namespacesOf returns the namespaces of the objects that a cache of controller-runtime has of a kind. All namespaces are
-// "". The fields are not exported: if they have changed, it is all namespaces.
+// namespacesOf returns the namespaces of the objects that a cache of controller-runtime has of a kind. All namespaces
+// are "". The fields are not exported: if they have changed, it is all namespaces.
 func namespacesOf(informers reflect.Value, kind schema.GroupVersionKind) []string {
 	for informers.Kind() == reflect.Interface || informers.Kind() == reflect.Pointer {
 		informers = informers.Elem()

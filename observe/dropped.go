@@ -101,7 +101,8 @@ func (r *running) takeDropped(call *Call) (fields []string) {
 		return true
 	})
 	if len(fields) > 0 && len(r.lost) < maxDropped {
-		r.lost = append(r.lost, lostFields{call.Kind.GroupKind().String(), call.Kind.Kind + " " + nameOf(call.Object), fields})
+		object := call.Kind.Kind + " " + nameOf(call.Object)
+		r.lost = append(r.lost, lostFields{call.Kind.GroupKind().String(), object, fields})
 	}
 	return fields
 }
@@ -125,8 +126,8 @@ func TakeDropped(ctx context.Context) (texts []string) {
 	r.mu.Unlock()
 	for _, l := range lost {
 		if fields := r.controller.announce(l.kind, l.fields); len(fields) > 0 {
-			texts = append(texts, fmt.Sprintf("The API server has not stored %s of %s: the schema of the kind does not have it. "+
-				"Apply the CustomResourceDefinition of this version", strings.Join(fields, ", "), l.object))
+			texts = append(texts, fmt.Sprintf("The API server has not stored %s of %s: the schema of the kind does not have "+
+				"it. Apply the CustomResourceDefinition of this version", strings.Join(fields, ", "), l.object))
 		}
 	}
 	return texts

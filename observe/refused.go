@@ -40,8 +40,8 @@ func (r *running) wrote(call *Call) {
 	}
 }
 
-// ReportRefused makes an error of a write count as refused, though reconcilers usually expect it, see [Call.Refused]. It
-// is for a reconciler that puts the error into a condition and returns none.
+// ReportRefused makes an error of a write count as refused, though reconcilers usually expect it, see [Call.Refused].
+// It is for a reconciler that puts the error into a condition and returns none.
 func ReportRefused(ctx context.Context, kind schema.GroupKind, object types.NamespacedName, err error) {
 	if r := runningFrom(ctx); r != nil {
 		r.mu.Lock()

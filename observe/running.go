@@ -31,8 +31,8 @@ type running struct {
 	// at is the path of the step that was entered last and has not ended.
 	at    []string
 	stuck StuckReporter
-	// dropped holds the fields that writes have lost, until the call that has lost them ends, and lost holds those of ended
-	// calls.
+	// dropped holds the fields that writes have lost, until the call that has lost them ends, and lost holds those of
+	// ended calls.
 	dropped []droppedField
 	lost    []lostFields
 	// seen is what the detection of loops needs.

@@ -43,8 +43,8 @@ func TestWhichStepPanicked(t *testing.T) {
 		t.Errorf("got error %v, panicked %v", err, finished.Panicked)
 	}
 	equal(t, "events", []string{
-		"Warning ReconcileFailed: ResourceResourceReconciler.Careless: the step panicked, see the log of the controller for " +
-			"the stack",
+		"Warning ReconcileFailed: ResourceResourceReconciler.Careless: the step panicked, see the log of the controller " +
+			"for the stack",
 	}, recordedEvents(w))
 }
 
@@ -57,8 +57,8 @@ func TestWhichStepIsStuck(t *testing.T) {
 		"stuck": {
 			takes: 3 * observe.StuckAfter,
 			want: []string{
-				"Warning ReconcileStuck: ResourceResourceReconciler.Slow: has not ended for more than a minute; the object is not " +
-					"reconciled meanwhile",
+				"Warning ReconcileStuck: ResourceResourceReconciler.Slow: has not ended for more than a minute; the object is " +
+					"not reconciled meanwhile",
 			},
 		},
 	} {

@@ -236,7 +236,7 @@ func (r *request) end(ctx context.Context) {
 	}
 	if r.byController && r.resource != nil {
 		for _, text := range observe.TakeDropped(ctx) {
-			r.scope.originalConfig.recorder().Eventf(r.resource, corev1.EventTypeWarning, "FieldsNotStored", "%s", truncate(text))
+			r.scope.originalConfig.recorder().Event(r.resource, corev1.EventTypeWarning, "FieldsNotStored", truncate(text))
 		}
 	}
 	if r.guarded {

@@ -24,8 +24,8 @@ import (
 	"trueup.dev/observe"
 )
 
-// TestWhichCacheIsNotFilled starts a controller with a role that cannot list or watch one kind, and without the definition of
-// another one.
+// TestWhichCacheIsNotFilled starts a controller with a role that cannot list or watch one kind, and without the
+// definition of another one.
 func TestWhichCacheIsNotFilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the timeout of caches")

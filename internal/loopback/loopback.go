@@ -2,8 +2,8 @@
 
 // Package loopback recognizes HTTP requests that a client on the same machine or pod sends to it by a loopback address.
 //
-// A loopback peer alone proves nothing: a sidecar of a service mesh, or another proxy beside the server, connects from a
-// loopback address on behalf of any client. Such a request has the host that the client has sent, or headers that the
+// A loopback peer alone proves nothing: a sidecar of a service mesh, or another proxy beside the server, connects from
+// a loopback address on behalf of any client. Such a request has the host that the client has sent, or headers that the
 // proxy has added.
 package loopback
 

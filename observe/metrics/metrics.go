@@ -164,7 +164,8 @@ func newVectors() vectors {
 		}, []string{"controller", "kind"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trueup_dropped_fields_total",
-			Help: "Number of fields in writes that the API server has not stored, because the schema of the kind does not have them.",
+			Help: "Number of fields in writes that the API server has not stored, " +
+				"because the schema of the kind does not have them.",
 		}, []string{"controller", "kind"}),
 		stuckNow: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "trueup_stuck_objects",
@@ -180,6 +181,7 @@ func newVectors() vectors {
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced, v.stuckNow, v.dropped,
+		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced,
+		v.stuckNow, v.dropped,
 	}
 }

@@ -34,7 +34,13 @@ func TestIsItReady(t *testing.T) {
 	object := types.NamespacedName{Namespace: "default", Name: "a"}
 	exists := observe.Cause{Type: observe.CauseStartUp, Verb: observe.Created, Kind: database, Object: object, Count: 1}
 	exists.SetObjects(nil, withReady("False"))
-	write := func(status string) {
+	const text = "NameTaken: Secret a exists"
+	run := func(status string, err error, causes ...observe.Cause) {
+		p.start("a", causes...)
+		defer func() { p.finish(reconcile.Result{}, err) }()
+		if status == "" {
+			return
+		}
 		call := observe.Call{Verb: observe.VerbUpdate, Subresource: "status", Kind: database, Object: object}
 		call.SetObjects(withReady("Unknown"), withReady(status))
 		p.call(root, call)
@@ -45,15 +51,11 @@ func TestIsItReady(t *testing.T) {
 		state    recorder.State
 		notReady string
 	}{
-		{"it existed at the start", func() { p.start("a", exists); p.finish(reconcile.Result{}, nil) },
-			recorder.StateNotReady, "NameTaken: Secret a exists"},
-		{"nothing changed", func() { p.noOp("a") }, recorder.StateNotReady, "NameTaken: Secret a exists"},
-		{"it becomes Ready", func() { p.start("a"); write("True"); p.finish(reconcile.Result{}, nil) },
-			recorder.StateSucceeded, ""},
-		{"it is not Ready any more", func() { p.start("a"); write("False"); p.finish(reconcile.Result{}, nil) },
-			recorder.StateNotReady, "NameTaken: Secret a exists"},
-		{"a reconcile fails", func() { p.start("a"); p.finish(reconcile.Result{}, errors.New("no")) },
-			recorder.StateFailing, "NameTaken: Secret a exists"},
+		{"it existed at the start", func() { run("", nil, exists) }, recorder.StateNotReady, text},
+		{"nothing changed", func() { p.noOp("a") }, recorder.StateNotReady, text},
+		{"it becomes Ready", func() { run("True", nil) }, recorder.StateSucceeded, ""},
+		{"it is no longer Ready", func() { run("False", nil) }, recorder.StateNotReady, text},
+		{"a reconcile fails", func() { run("", errors.New("no")) }, recorder.StateFailing, text},
 	} {
 		step.run()
 		h := history(t, r, "a")
@@ -111,7 +113,8 @@ func TestWhyDidItRunAtTheStart(t *testing.T) {
 	causes := []observe.Cause{}
 	for _, name := range []string{"a", "b", "c"} {
 		causes = append(causes, observe.Cause{
-			Type: observe.CauseStartUp, Verb: observe.Created, Kind: configMap, Object: types.NamespacedName{Name: name}, Count: 1,
+			Type: observe.CauseStartUp, Verb: observe.Created, Kind: configMap, Count: 1,
+			Object: types.NamespacedName{Name: name},
 		})
 	}
 	p.start("a", causes...)

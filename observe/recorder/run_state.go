@@ -177,7 +177,8 @@ func (r *runState) call(e *observe.Call, mask observe.Mask) {
 	}
 	call := Call{
 		Verb: e.Verb, Apply: e.Apply, DryRun: e.DryRun, Object: refOf(e.Kind, e.Object), Subresource: e.Subresource,
-		Before: e.Before, After: e.After, NoOp: e.NoOp, Dropped: e.Dropped, Items: e.Items, Cached: e.Cached, Duration: e.Duration,
+		Before: e.Before, After: e.After, NoOp: e.NoOp, Dropped: e.Dropped, Items: e.Items, Cached: e.Cached,
+		Duration: e.Duration,
 	}
 	if e.Err != nil {
 		call.Error, call.Reason = textOf(e.Err), apierrors.ReasonForError(e.Err)
