@@ -71,8 +71,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	for i := range steps {
 		steps[i].flags = append(steps[i].flags, strings.Fields(*testFlags)...)
-		if *pattern != "" {
-			steps[i].flags = append(steps[i].flags, "-run", *pattern)
+	}
+	if *pattern != "" {
+		if steps, err = matching(steps, *pattern); err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 2
 		}
 	}
 	if *list {

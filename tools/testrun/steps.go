@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -99,6 +100,42 @@ func longer() []step {
 			flags: append([]string{"-run", "^TestReport$", "-timeout", "3h"}, noVet...), args: []string{"-corpus.report"},
 		},
 	}
+}
+
+// matching returns the steps with only the tests that match a pattern, as -run of go test takes it. A step that selects
+// tests itself runs those of them that match, and is left out if none does.
+func matching(steps []step, pattern string) ([]step, error) {
+	// What follows a slash selects subtests.
+	top, subtests, _ := strings.Cut(pattern, "/")
+	names, err := regexp.Compile(top)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	var chosen []step
+	for _, s := range steps {
+		run := pattern
+		if selected := s.tests(); selected != nil {
+			selected = slices.DeleteFunc(selected, func(name string) bool { return !names.MatchString(name) })
+			if len(selected) == 0 {
+				continue
+			}
+			if run = "^(" + strings.Join(selected, "|") + ")$"; subtests != "" {
+				run += "/" + subtests
+			}
+		}
+		s.flags = append(slices.Clone(s.flags), "-run", run) // the last -run prevails
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+// tests returns the names of the tests that the step selects with -run, or nil if it runs all.
+func (s step) tests() []string {
+	at := slices.Index(s.flags, "-run")
+	if at < 0 {
+		return nil
+	}
+	return strings.Split(strings.Trim(s.flags[at+1], "^()$"), "|")
 }
 
 // stepsOf returns a step for each module that one of the packages belongs to.

@@ -19,11 +19,7 @@ const root = "../.."
 // matches.
 func TestSteps_runTests(t *testing.T) {
 	for _, s := range append(everybody(), longer()...) {
-		at := slices.Index(s.flags, "-run")
-		if at < 0 {
-			continue
-		}
-		for _, name := range strings.Split(strings.Trim(s.flags[at+1], "^()$"), "|") {
+		for _, name := range s.tests() {
 			p := s.packages[0]
 			declaration := regexp.MustCompile(`(?m)^func ` + name + `\(`)
 			files, err := filepath.Glob(filepath.Join(root, s.module, p, "*_test.go"))
@@ -83,6 +79,48 @@ func TestSteps_parts(t *testing.T) {
 	}
 	if i := slices.Index(sizes[1:], 0); i >= 0 {
 		t.Errorf("part %d has no steps", i+1)
+	}
+}
+
+// A pattern of the user selects among the tests of a step, and does not replace the choice of the step.
+func TestMatching(t *testing.T) {
+	steps := []step{
+		{name: "all", flags: []string{"-short"}},
+		{name: "two", flags: []string{"-run", "^(TestOne|TestTwo)$", "-timeout", "3h"}},
+	}
+	tests := map[string]struct {
+		want      map[string]string
+		wantError string
+	}{
+		"^TestOne$":     {want: map[string]string{"all": "^TestOne$", "two": "^(TestOne)$"}},
+		"TestO|TestT":   {want: map[string]string{"all": "TestO|TestT", "two": "^(TestOne|TestTwo)$"}},
+		"TestTwo/a/b":   {want: map[string]string{"all": "TestTwo/a/b", "two": "^(TestTwo)$/a/b"}},
+		"TestSomething": {want: map[string]string{"all": "TestSomething"}},
+		"(":             {wantError: "-run: error parsing regexp"},
+	}
+	for pattern, tc := range tests {
+		t.Run(pattern, func(t *testing.T) {
+			chosen, err := matching(steps, pattern)
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("error %v does not contain %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, s := range chosen {
+				got[s.name] = s.flags[len(s.flags)-1]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-run of each step (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if diff := cmp.Diff([]string{"-short"}, steps[0].flags); diff != "" {
+		t.Errorf("flags of the given step (-want +got):\n%s", diff)
 	}
 }
 
