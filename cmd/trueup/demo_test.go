@@ -215,18 +215,29 @@ func TestDemo_errorsOfTheController(t *testing.T) {
 	}
 }
 
+// skipInShort skips a case of a table with -short, unless it is one of those that stay. Each case starts a control
+// plane and deploys sites.
+func skipInShort(t *testing.T, stays bool) {
+	t.Helper()
+	if testing.Short() && !stays {
+		t.Skip("starts a control plane for one more moment: the other cases remain with -short")
+	}
+}
+
 func TestDemo_interrupted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		signal syscall.Signal
 		at     string
 		want   int
+		short  bool
 	}{
-		"while it starts":      {syscall.SIGINT, "Start the sandbox", 130},
-		"in the middle":        {syscall.SIGINT, "Ready at", 130},
-		"terminated by others": {syscall.SIGTERM, "Change the theme", 143},
+		"while it starts":      {syscall.SIGINT, "Start the sandbox", 130, true},
+		"in the middle":        {syscall.SIGINT, "Ready at", 130, false},
+		"terminated by others": {syscall.SIGTERM, "Change the theme", 143, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			skipInShort(t, tc.short)
 			t.Parallel()
 			c := start(t, "demo")
 			c.sees(tc.at)
@@ -281,6 +292,7 @@ func TestDemo_killed(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]string{"in the middle": "Ready at", "while it stays": "demo: ok:"} {
 		t.Run(name, func(t *testing.T) {
+			skipInShort(t, name == "in the middle")
 			t.Parallel()
 			c := start(t, "demo", "--stay")
 			host := hostIn(c.sees("Kubernetes v"))
@@ -305,6 +317,7 @@ func TestDemo_endOfTheControlPlane(t *testing.T) {
 		"immediately": "Kubernetes v", "in the middle": "Ready at", "while it stays": "demo: ok:",
 	} {
 		t.Run(name, func(t *testing.T) {
+			skipInShort(t, name == "in the middle")
 			t.Parallel()
 			c := start(t, "demo", "--stay")
 			c.sees(at)
