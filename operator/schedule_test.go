@@ -177,7 +177,7 @@ func FuzzSchedules(f *testing.F) {
 func scheduleCount() int {
 	switch {
 	case testing.Short():
-		return 3_000
+		return 1_500
 	case raceDetector:
 		return 10_000
 	default:

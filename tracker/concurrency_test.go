@@ -98,7 +98,7 @@ func TestAddingTwice(t *testing.T) {
 
 // Each of many observers is found once, regardless of how many of its references match.
 func TestSharedObject(t *testing.T) {
-	const observers = 10_000
+	const observers = 2_000
 	tests := map[string][]Reference{
 		"Name":         {byName},
 		"Selector":     {bySelector},

@@ -191,7 +191,11 @@ func (c chooser) reference() Reference {
 
 // FuzzAgainstModel tracks, looks up, waits, holds and forgets at random, and compares every lookup to the model.
 func FuzzAgainstModel(f *testing.F) {
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 80
+	}
+	for seed := range seeds {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
