@@ -218,7 +218,7 @@ func TestInstallCRDsErrors(t *testing.T) {
 
 func TestInstallCRDsWithoutAPI(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane of its own: with -short, the other errors of InstallCRDs are tested")
 	}
 	s := startReal(t, Options{})
 	if err := s.Stop(); err != nil {

@@ -30,7 +30,7 @@ import (
 // A suite that uses envtest runs with the commands without changes.
 func TestEnvtest(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts envtest: with -short, TestFromEnvtest_assets in docs does")
 	}
 	dir, err := EnvtestAssets(t.Context(), Options{})
 	if err != nil {
@@ -167,7 +167,7 @@ func checkEnvtestUser(t *testing.T, env *envtest.Environment) {
 // If a suite is killed, envtest cannot stop its processes: they detect it themselves.
 func TestEnvtest_killed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts and kills envtest: with -short, the directory of its commands is tested")
 	}
 	dir, err := EnvtestAssets(t.Context(), Options{})
 	if err != nil {

@@ -136,7 +136,7 @@ func TestForTestSharesOneControlPlane(t *testing.T) {
 
 func TestForTestReportsThatTheControlPlaneDied(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts two control planes: with -short, TestCrashLater ends a process that stands for one")
 	}
 	t.Setenv(KubeconfigVariable, "")
 	var progress syncBuffer

@@ -44,7 +44,7 @@ func parent() int {
 
 func TestNothingSurvivesAKilledParent(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane: with -short, TestDemo_killed in cmd/trueup kills a parent")
 	}
 	t.Setenv(KubeconfigVariable, "")
 	self, err := os.Executable()

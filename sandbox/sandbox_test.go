@@ -37,7 +37,7 @@ func configMaps(s *Sandbox) corev1client.ConfigMapInterface {
 
 func TestTwoSandboxesSideBySide(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts two control planes: with -short, tests of cmd/trueup start theirs beside each other")
 	}
 	t.Setenv(KubeconfigVariable, "")
 	var both [2]*Sandbox
@@ -83,7 +83,7 @@ func TestTwoSandboxesSideBySide(t *testing.T) {
 
 func TestDirKeepsObjects(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane twice: with -short, TestDirStays runs without one")
 	}
 	dir := filepath.Join(t.TempDir(), "data")
 	s := startReal(t, Options{Dir: dir})

@@ -207,7 +207,7 @@ func TestProcessesShareOneControlPlane(t *testing.T) {
 
 func TestForTestLeavesDefinitionsOfOtherProcesses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts two control planes: with -short, TestProcessesShareOneControlPlane installs definitions")
 	}
 	shareAlone(t)
 	// The binary has a separate name, so that other tests of this process use another control plane.
@@ -264,7 +264,7 @@ func TestForTestLeavesDefinitionsOfOtherProcesses(t *testing.T) {
 
 func TestSharedControlPlaneIsKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts two control planes: with -short, TestCrashLater ends a process that stands for one")
 	}
 	root := shareAlone(t)
 	sharers, ready := startSharers(t, 2)

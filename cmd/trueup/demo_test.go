@@ -186,7 +186,7 @@ spec:
 // A demo that shows everything fails if the controller reported errors.
 func TestDemo_errorsOfTheController(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane: with -short, TestDemo_neverReady fails in memory")
 	}
 	t.Parallel()
 	c := start(t, "demo", "-f", write(t, "own.yaml", ownSite))
@@ -342,7 +342,7 @@ func TestDemo_endOfTheControlPlane(t *testing.T) {
 // In an existing cluster the demo only creates objects that do not exist, and deletes them again.
 func TestDemo_existingCluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane: with -short, TestDemo and TestDemo_memory remain")
 	}
 	t.Parallel()
 	if err := controlPlaneIsBuilt(); err != nil {

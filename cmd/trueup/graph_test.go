@@ -35,7 +35,7 @@ func TestGraph_OfTheExample(t *testing.T) {
 
 func TestRBAC_OfTheExample(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("links a program five times: with -short, TestGraph_OfTheExample links it, and graph/rbac tests the rules")
 	}
 	t.Parallel()
 	role, err := os.ReadFile("../../examples/database/config/rbac/role.yaml")
@@ -94,7 +94,7 @@ func TestGraph_Mistakes(t *testing.T) {
 // TestGraph_AsADrawing draws with the Graphviz of graph/svg.
 func TestGraph_AsADrawing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("links two programs: with -short, graph/svg draws")
 	}
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(bin, "dot"), ".")

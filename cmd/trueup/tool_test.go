@@ -13,7 +13,7 @@ import (
 // One command adds trueup as a tool of a user's module. The module does not inherit the modules of a Kubernetes server.
 func TestTool_OfAForeignModule(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("resolves and links a module of a user: with -short, TestVersion runs the command")
 	}
 	t.Parallel()
 	if err := controlPlaneIsBuilt(); err != nil {
@@ -40,7 +40,7 @@ func TestTool_OfAForeignModule(t *testing.T) {
 // The tool needs only the go.sum entries of the library and of converge.
 func TestTool_OfAModuleThatUsesTheLibrary(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("resolves and links a module of a user: with -short, TestVersion runs the command")
 	}
 	t.Parallel()
 	m := usermodule.New(t, "../..")

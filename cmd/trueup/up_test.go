@@ -48,7 +48,7 @@ func TestUp(t *testing.T) {
 
 func TestUp_keepsItsData(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane twice: with -short, TestUp and TestUp_memory remain")
 	}
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cluster")
@@ -131,7 +131,7 @@ func TestUp_forPrograms(t *testing.T) {
 
 func TestUp_detectsTheEndOfTheControlPlane(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("starts a control plane: with -short, TestDemo_endOfTheControlPlane detects the same")
 	}
 	t.Parallel()
 	if runtime.GOOS != "linux" {

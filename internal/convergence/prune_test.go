@@ -109,7 +109,7 @@ func TestPrune_Branch(t *testing.T) {
 // TestPrune_Upgrade proves that a version without a reconciler deletes what the version before has created.
 func TestPrune_Upgrade(t *testing.T) {
 	if raceDetector || testing.Short() {
-		t.Skip("takes long: not with -short, nor with the race detector")
+		t.Skip("tries thousands of schedules, without the race detector: with -short, TestPrune_Renamed remains")
 	}
 	for name, namespace := range map[string]string{"owned": metav1.NamespaceDefault, "finalizer": metav1.NamespaceSystem} {
 		for guarded, allowStale := range map[string]bool{"guard": false, "stale reads": true} {

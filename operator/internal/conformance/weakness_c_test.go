@@ -43,7 +43,7 @@ func TestWeaknessC2_ManyUpdatesLeadToFewCalls(t *testing.T) {
 // 10,000 objects fail for half an hour because of a common cause.
 func TestWeaknessC4_FailureStormBacksOff(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some seconds")
+		t.Skip("10,000 objects fail for half an hour: with -short, single objects back off")
 	}
 	inLab(t, func(l *lab) {
 		const objects, outage = 10_000, 30 * time.Minute

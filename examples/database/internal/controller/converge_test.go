@@ -143,7 +143,7 @@ func TestConverge_lifecycle(t *testing.T) {
 
 func TestConverge_certificateComesAndChanges(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("tries a thousand schedules: with -short, TestConverge_lifecycle remains")
 	}
 	db, certificate := inDefault(rtesting.With(newDatabase(), withTLS)), inDefault(newCertificate("first"))
 	s := databaseScenario(t)
@@ -159,7 +159,7 @@ func TestConverge_certificateComesAndChanges(t *testing.T) {
 
 func TestConverge_sameNameAgain(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("tries more than a thousand schedules: with -short, TestConverge_lifecycle remains")
 	}
 	db := inDefault(rtesting.With(newDatabase(), withBackup))
 	again := rtesting.With(db, func(db *databasev1.Database) { db.Spec.Parameters = map[string]string{"work_mem": "1MB"} })
@@ -174,7 +174,7 @@ func TestConverge_sameNameAgain(t *testing.T) {
 // Whatever users have wanted before, a database looks like a new one.
 func TestConverge_states(t *testing.T) {
 	if raceDetector || testing.Short() {
-		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
+		t.Skip("tries many states, without the race detector: with -short, TestConverge_lifecycle changes specs")
 	}
 	t.Parallel()
 	db := inDefault(rtesting.With(newDatabase(), withBackup))

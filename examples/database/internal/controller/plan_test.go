@@ -48,7 +48,7 @@ func (c *command) run(args ...string) (stdout, stderr string, code int) {
 // The command plan of the main program: before the controller runs, afterwards, and before a deletion.
 func TestPlanCommand(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("links the program: with -short, package plan and internal/integration test plans")
 	}
 	e := newEnv(t)
 	c := &command{e, filepath.Join(t.TempDir(), "database"), t.TempDir()}

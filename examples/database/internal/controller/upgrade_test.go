@@ -70,7 +70,7 @@ func firstRelease(c reconcilers.Config, backups backup.System) *reconcilers.Reso
 // its final backup, and keeps its password.
 func TestUpgrade_fromFirstRelease(t *testing.T) {
 	if raceDetector || testing.Short() {
-		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
+		t.Skip("tries thousands of schedules, without the race detector: with -short, TestUpgrade_takesOverChildren")
 	}
 	t.Parallel()
 	current := withFinalBackups(t)

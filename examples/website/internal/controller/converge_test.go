@@ -165,7 +165,7 @@ func TestConverge_themeComesAndChanges(t *testing.T) {
 
 func TestConverge_themeGoes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("tries a thousand schedules: with -short, TestConverge_themeComesAndChanges remains")
 	}
 	site, theme := inDefault(themed("shop", "paper")), inDefault(newTheme("paper", "h1 {}"))
 	s := siteScenario(t)
@@ -183,7 +183,7 @@ func TestConverge_themeGoes(t *testing.T) {
 
 func TestConverge_sameNameAgain(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("tries a thousand schedules: with -short, TestConverge_lifecycle remains")
 	}
 	site := inDefault(newSite("shop"))
 	again := site.DeepCopy()
@@ -199,7 +199,7 @@ func TestConverge_sameNameAgain(t *testing.T) {
 // Whatever users have wanted before, a site looks like a new one.
 func TestConverge_states(t *testing.T) {
 	if raceDetector || testing.Short() {
-		t.Skip("takes long: not with -short, nor with the race detector, which makes schedules ten times slower")
+		t.Skip("tries many states, without the race detector: with -short, TestConverge_lifecycle changes specs")
 	}
 	t.Parallel()
 	site := inDefault(newSite("shop"))
@@ -228,7 +228,7 @@ func (r *meshInjector) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 // TestConverge_injector runs another program that changes the Deployments. Both must leave the fields of the other one.
 func TestConverge_injector(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("tries a thousand schedules: with -short, TestConverge_lifecycle remains")
 	}
 	s := siteScenario(t)
 	s.Programs = []converge.Program{{Name: "injector", Setup: func(mgr ctrl.Manager) error {

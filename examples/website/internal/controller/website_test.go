@@ -186,7 +186,7 @@ func TestWebsite_retriesAfterAFailure(t *testing.T) {
 
 func TestWebsite_fiftyAtOnce(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes long")
+		t.Skip("rolls out fifty sites: with -short, the other tests roll out one or two")
 	}
 	const sites = 50
 	e := newEnv(t)
