@@ -173,6 +173,9 @@ func launch(t testing.TB, informer *CustomCache) (stop func()) {
 func TestCustomCache_AgainstModel(t *testing.T) {
 	klog.SetLogger(logr.Discard())
 	seeds := uint64(1000)
+	if testing.Short() {
+		seeds = 400
+	}
 	if given := os.Getenv("TRUEUP_CACHE_SEEDS"); given != "" {
 		parsed, err := strconv.ParseUint(given, 10, 64)
 		if err != nil {
