@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,12 +25,20 @@ type admissionMemory[T client.Object] struct {
 type admitted[T client.Object] struct {
 	requested T
 	result    T
+	// until is the time until which the result is expected. It is zero if that does not end.
+	until time.Time
 }
+
+func (a admitted[T]) isExpected() bool { return a.until.IsZero() || time.Now().Before(a.until) }
+
+// keptFor is how long values are expected that the API server kept instead of those that were requested. Afterwards
+// they are requested again: the webhook that kept them may be gone.
+const keptFor = time.Hour
 
 // expected returns a copy of the object that the server is expected to store for desired. Without an entry it returns a
 // copy of desired. The caller merges the result into an object that a later write changes, so it must be a copy.
 func (m *admissionMemory[T]) expected(uid types.UID, desired T) T {
-	known, ok := m.get(uid, func(a admitted[T]) bool { return difference.Equal(a.requested, desired) })
+	known, ok := m.get(uid, func(a admitted[T]) bool { return a.isExpected() && difference.Equal(a.requested, desired) })
 	if !ok {
 		return desired.DeepCopyObject().(T)
 	}
@@ -62,6 +71,25 @@ func (m *admissionMemory[T]) learn(requested, stored T, merge func(current, desi
 		m.forget(stored.GetUID())
 		return errors.New("changes by the server cannot be distinguished from changes by the merge")
 	}
-	m.put(stored.GetUID(), admitted[T]{requested, result})
+	m.put(stored.GetUID(), admitted[T]{requested: requested, result: result})
 	return nil
+}
+
+// limit makes the entry of an object expire, see [keptFor].
+func (m *admissionMemory[T]) limit(uid types.UID) {
+	if found, ok := m.store().Get(uid); ok {
+		entry := found.(rememberedValue[admitted[T]]).value
+		entry.until = time.Now().Add(keptFor)
+		m.putFor(uid, entry, stateTTL)
+	}
+}
+
+// wasKept reports whether the API server kept values of an object when the same object was requested before.
+func (m *admissionMemory[T]) wasKept(uid types.UID, requested T) bool {
+	found, ok := m.store().Get(uid)
+	if !ok {
+		return false
+	}
+	entry := found.(rememberedValue[admitted[T]]).value
+	return !entry.until.IsZero() && difference.Equal(entry.requested, requested)
 }

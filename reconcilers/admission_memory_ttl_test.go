@@ -43,6 +43,23 @@ func TestAdmissionMemory_Lifetime(t *testing.T) {
 			},
 			want: true,
 		},
+		"limited": {
+			reason: "the webhook that keeps a value may be gone",
+			do: func(t *testing.T, m *admissionMemory[*corev1.ConfigMap]) {
+				m.limit("uid")
+				for range 3 {
+					time.Sleep(keptFor / 4)
+					if !knows(m) {
+						t.Fatal("the entry expired early")
+					}
+				}
+				time.Sleep(keptFor / 2)
+				if !m.wasKept("uid", asked()) {
+					t.Error("it is not known that the same was requested before")
+				}
+			},
+			want: false,
+		},
 		"forgotten": {
 			reason: "the entry of a deleted object is removed",
 			do:     func(_ *testing.T, m *admissionMemory[*corev1.ConfigMap]) { m.forget("uid") },

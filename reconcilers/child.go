@@ -88,10 +88,10 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	ReflectChildStatusOnParentWithError func(ctx context.Context, parent Type, child ChildType, err error) error
 
 	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned.
-	// Defaults to AlreadyExists, Forbidden, Invalid, RequestEntityTooLarge and [ReasonFieldConflict]. An empty, non-nil
-	// slice means no reasons. After a reflected error, a controller reconciles the parent again after 10 seconds. The
-	// delay doubles each time, up to 5 minutes. An AlreadyExists error is not retried if the conflicting object is
-	// tracked. The metric trueup_reflected_errors_total counts reflected errors.
+	// Defaults to AlreadyExists, Forbidden, Invalid, RequestEntityTooLarge, [ReasonFieldConflict] and
+	// [ReasonFieldsKept]. An empty, non-nil slice means no reasons. After a reflected error, a controller reconciles the
+	// parent again after 10 seconds. The delay doubles each time, up to 5 minutes. An AlreadyExists error is not retried
+	// if the conflicting object is tracked. The metric trueup_reflected_errors_total counts reflected errors.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
 	// ReflectChildErrorsAfter is the number of failed attempts in a row after which any error of a request about the

@@ -31,7 +31,7 @@ const ReasonFieldConflict metav1.StatusReason = "FieldConflict"
 // defaultReflectedReasons are the reasons of errors that concern the child and not the state of the cluster.
 var defaultReflectedReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
-	metav1.StatusReasonRequestEntityTooLarge, ReasonFieldConflict,
+	metav1.StatusReasonRequestEntityTooLarge, ReasonFieldConflict, ReasonFieldsKept,
 }
 
 // reasonOf returns the reason of an error of the API server. An object above the limit of etcd, which is below the limit

@@ -48,7 +48,11 @@ func (r *remembered[V]) get(uid types.UID, isValid func(V) bool) (value V, ok bo
 }
 
 func (r *remembered[V]) put(uid types.UID, value V) {
-	r.store().Set(uid, rememberedValue[V]{value, time.Now().Add(admissionMemoryTTL / 2)}, admissionMemoryTTL)
+	r.putFor(uid, value, admissionMemoryTTL)
+}
+
+func (r *remembered[V]) putFor(uid types.UID, value V, ttl time.Duration) {
+	r.store().Set(uid, rememberedValue[V]{value, time.Now().Add(ttl / 2)}, ttl)
 }
 
 func (r *remembered[V]) forget(uid types.UID) {

@@ -33,13 +33,14 @@ var (
 // Service. It reads the defaults of custom resources from the API server, once for each version of a group, if [Config]
 // has Discovery. It remembers changes by admission webhooks and expects them in later reconciles, until one hour after
 // the last use. After a restart, an object that a webhook has changed is therefore written once more, and the server
-// stores no change.
+// stores no change. If a webhook keeps the old value of each changed field, the error is a [FieldsKeptError], unless the
+// server would store these values for a new object, too, which a dry run shows.
 //
 // The log line of an update lists the changed fields. If the defaults of a kind are unknown, fields that the user does
 // not set and that the actual object has are listed separately, as possiblyDefaults.
 //
 // Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed,
-// DeleteFailed. No event is recorded for an error that matches [ErrQuiet].
+// DeleteFailed; Warning FieldsKept and FieldsRewritten if webhooks change what is sent. No event is recorded for an error that matches [ErrQuiet].
 //
 // RBAC, with the group and the plural of the managed kind:
 //
@@ -226,12 +227,23 @@ func (r *UpdatingObjectManager[T]) update(
 		"updating resource", append([]any{"resource", identify(actual)}, r.diff(w.log, actual, filled, known)...)...,
 	)
 	current.SetManagedFields(slices.Clone(current.GetManagedFields()))
+	sent := r.comparer.copyToCompare(current)
 	if err := w.config.Update(w.owned(), current); err != nil {
 		var none T
 		return none, w.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
 	}
+	kept := false
+	if inController(ctx) {
+		var err error
+		if kept, err = r.judge(ctx, w, actual, sent, current, desired); err != nil {
+			return current, w.failed(err, "unable to update resource", "UpdateFailed", "update", actual)
+		}
+	}
 	// The user may return the same object again with changes, so keep a copy.
 	r.remember(w.log, desired.DeepCopyObject().(T), current)
+	if kept {
+		r.admission.limit(current.GetUID())
+	}
 	if version := actual.GetResourceVersion(); version != "" && version == current.GetResourceVersion() {
 		// The server stored no change: the differing fields are set by the server.
 		w.log.V(1).Info("resource was in sync, the server stored no change", "resource", identify(current))
