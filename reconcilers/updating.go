@@ -69,6 +69,10 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// object. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
+	// Unmerged are the paths of fields that MergeBeforeUpdate intentionally does not copy, for example spec.replicas. If it
+	// leaves out any other field that a desired object sets, a log line names the field, once. Optional.
+	Unmerged []string
+
 	// Sanitize returns the loggable part of an object. By default, only the names of changed fields are logged. At
 	// verbosity 1, values are also logged, except for Secrets. Optional.
 	Sanitize func(child Type) any
@@ -80,6 +84,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 	lazyInit  sync.Once
 	admission admissionMemory[Type]
 	comparer  comparer[Type]
+	unmerged  unmerged
 }
 
 func (r *UpdatingObjectManager[T]) init() {
@@ -195,8 +200,10 @@ func (r *UpdatingObjectManager[T]) update(
 	if r.HarmonizeImmutableFields != nil {
 		r.HarmonizeImmutableFields(current, desired)
 	}
-	r.MergeBeforeUpdate(current, r.admission.expected(actual.GetUID(), desired))
+	wanted := r.admission.expected(actual.GetUID(), desired)
+	r.MergeBeforeUpdate(current, wanted)
 	inventoryFrom(ctx).label(current, desired)
+	r.unmerged.check(w.log, resource, current, wanted, r.Unmerged)
 	if identical := reflect.DeepEqual(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
 		if log := w.log.V(1); log.Enabled() {
 			log.Info("resource is in sync, no update required", "resource", identify(actual))
