@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fatih/color"
 	"github.com/go-logr/logr"
@@ -26,11 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Exit codes of the command plan.
+// Exit codes of the command plan. A Go program that crashes, and one that does not know a flag, exits with 2.
 const (
 	exitNoChanges = 0
 	exitError     = 1
-	exitChanges   = 2
+	exitChanges   = 3
 )
 
 // Main executes the command "plan" of a program, and ends the process. It returns immediately if the first argument of
@@ -43,8 +44,11 @@ const (
 //		…
 //		err = setUp(ctx, mgr)
 //
-// The exit code is 0 if nothing would change, 2 if something would, and 1 after an error of the command or of a
-// reconciler.
+// The exit code is 0 if nothing would change, 3 if something would, and 1 after an error of the command or of a
+// reconciler. It is not 2, because that is the exit code of a Go program that panics.
+//
+// The first interrupt (Ctrl-C) ends the command after the current reconcile, with what is planned so far. The second one
+// ends it at once.
 func Main(scheme *runtime.Scheme, setUp SetUp) {
 	args := os.Args[1:]
 	if flag.Parsed() {
@@ -54,9 +58,12 @@ func Main(scheme *runtime.Scheme, setUp SetUp) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, func() {
+		stop() // the next signal ends the program
+		_, _ = fmt.Fprintln(os.Stderr, "interrupted, waiting for the current reconcile: interrupt again to end at once")
+	})
 	c := &command{scheme: scheme, setUp: setUp, stdout: os.Stdout, stderr: os.Stderr}
-	os.Exit(c.main(ctx, args[1:])) //nolint:gocritic // the process ends
+	os.Exit(c.main(ctx, args[1:]))
 }
 
 // command is the command plan.
@@ -69,6 +76,7 @@ type command struct {
 	all, summary, assumeReady, withoutDryRun                     bool
 	masked                                                       []string
 	maxReconciles                                                int
+	timeout                                                      time.Duration
 }
 
 const usage = `Print what the controllers of this program would change in a cluster. Nothing is written.
@@ -81,7 +89,7 @@ Examples:
   %[1]s plan database -l tier=gold         the same for all Databases with a label
   %[1]s plan -A --summary                  all that the controllers reconcile when they start, as sums
 
-Exit codes: 0 if nothing would change, 2 if something would, 1 after an error.
+Exit codes: 0 if nothing would change, 3 if something would, 1 after an error.
 
 Flags:
 %[2]s`
@@ -100,6 +108,7 @@ func (c *command) flags() *pflag.FlagSet {
 	flags.BoolVar(&c.assumeReady, "assume-ready", false, "let Deployments and other objects that are written become ready")
 	flags.BoolVar(&c.withoutDryRun, "without-dry-run", false, "do not ask the API server what it would store")
 	flags.IntVar(&c.maxReconciles, "max-reconciles", 10, "how often one request is reconciled in a plan")
+	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one reconcile may take")
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard)
 	return flags
@@ -144,6 +153,7 @@ func (c *command) plan(ctx context.Context, args []string, summary *Summary) err
 		return err
 	}
 	options := Options{AssumeReady: c.assumeReady, WithoutDryRun: c.withoutDryRun, MaxReconciles: c.maxReconciles}
+	options.Timeout = c.timeout
 	options.Mask.Paths = c.masked
 	planner, err := New(ctx, cluster, c.setUp, options)
 	if err != nil {
@@ -168,7 +178,7 @@ func (c *command) plan(ctx context.Context, args []string, summary *Summary) err
 		return err
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(c.stderr, "interrupted, these are the plans so far")
+		_, _ = fmt.Fprintln(c.stderr, "these are the plans so far")
 	}
 	return errors.Join(c.finish(summary), err)
 }

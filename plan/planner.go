@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +32,10 @@ type SetUp func(ctx context.Context, mgr ctrl.Manager) error
 type Options struct {
 	// MaxReconciles limits how often one request is reconciled in a plan. Defaults to 10.
 	MaxReconciles int
+
+	// Timeout limits one reconcile: its context ends, and a reconciler that does not return then ends the plan with an
+	// error. Defaults to 1 minute.
+	Timeout time.Duration
 
 	// AssumeReady lets objects that a plan creates or changes become ready: Deployments, StatefulSets, ReplicaSets and
 	// DaemonSets have all replicas, Jobs are complete, Pods run, claims are bound, and Services have a load balancer. So
@@ -87,6 +92,9 @@ type Planner struct {
 	// mu allows one plan at a time.
 	mu sync.Mutex
 
+	// hung is the error of a reconcile that has not returned. What it still writes belongs to no plan.
+	hung error
+
 	announcing sync.Mutex
 	announced  []string
 }
@@ -115,7 +123,11 @@ func New(ctx context.Context, cluster client.Client, setUp SetUp, options Option
 	if options.MaxReconciles < 0 {
 		return nil, fmt.Errorf("plan: MaxReconciles must not be negative, got %d", options.MaxReconciles)
 	}
+	if options.Timeout < 0 {
+		return nil, fmt.Errorf("plan: Timeout must not be negative, got %v", options.Timeout)
+	}
 	options.MaxReconciles = cmp.Or(options.MaxReconciles, 10)
+	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
 	options.FieldManager = cmp.Or(options.FieldManager, filepath.Base(os.Args[0]))
 	kinds, err := newKindSet(cluster, cluster.Scheme())
 	if err != nil {

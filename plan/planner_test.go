@@ -7,7 +7,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +39,7 @@ func TestNew_Errors(t *testing.T) {
 		"no client":        {nil, setUp, plan.Options{}, "a client and a set-up function are required"},
 		"no set-up":        {newCluster(), nil, plan.Options{}, "a client and a set-up function are required"},
 		"negative limit":   {newCluster(), setUp, plan.Options{MaxReconciles: -1}, "must not be negative, got -1"},
+		"negative timeout": {newCluster(), setUp, plan.Options{Timeout: -1}, "must not be negative, got -1ns"},
 		"set-up fails":     {newCluster(), fails, plan.Options{}, "it fails"},
 		"set-up adds none": {newCluster(), addsNone, plan.Options{}, "no controller"},
 	} {
@@ -86,4 +90,42 @@ func TestPlanner_Errors(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v of an interrupted plan", err)
 	}
+}
+
+// What does a plan say about reconcilers that take too long?
+func TestPlanner_Timeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		slow := func(_ context.Context, mgr ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(
+				reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+					if r.Name == "one" {
+						<-ctx.Done()
+						return reconcile.Result{}, ctx.Err()
+					}
+					<-released
+					return reconcile.Result{}, nil
+				}),
+			)
+		}
+		planner, err := plan.New(t.Context(), newCluster(), slow, plan.Options{Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer planner.Close()
+		defer close(released)
+		made, err := planner.Plan(t.Context(), plan.Request{Namespace: "default", Name: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "! error of configmap default/one: the time limit of a reconcile, 1s, has passed: context deadline exceeded\n" +
+			"No changes.\n"
+		if diff := cmp.Diff(want, made.Text()); diff != "" {
+			t.Errorf("a reconciler that returns (-want +got):\n%s", diff)
+		}
+		for range 2 { // the planner is not used any further
+			_, err = planner.Plan(t.Context(), plan.Request{Namespace: "default", Name: "two"})
+			wantError(t, "the reconciler of configmap default/two has not returned 5s after its time limit of 1s", err)
+		}
+	})
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ func (p *Planner) Plan(ctx context.Context, requests ...Request) (*Plan, error) 
 
 // plan makes a plan of the requests in the queues.
 func (p *Planner) plan(ctx context.Context, requests []Request) (*Plan, error) {
+	if p.hung != nil {
+		return nil, fmt.Errorf("plan: %w", p.hung)
+	}
 	r := &run{planner: p, overlay: p.begin(), count: map[Request]int{}, failed: map[Request]failure{}}
 	r.later = map[Request]time.Duration{}
 	r.plan.Requests = slices.Clone(requests)
@@ -49,8 +53,8 @@ func (p *Planner) plan(ctx context.Context, requests []Request) (*Plan, error) {
 			return nil, fmt.Errorf("plan: %w", context.Cause(ctx))
 		}
 	}
-	if r.err != nil {
-		return nil, fmt.Errorf("plan: %w", r.err)
+	if err := cmp.Or(p.hung, r.err); err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
 	}
 	return r.result()
 }
@@ -76,7 +80,7 @@ type failure struct {
 
 // next performs the next step, and reports whether there was one.
 func (r *run) next(ctx context.Context) bool {
-	if r.err != nil {
+	if r.err != nil || r.planner.hung != nil {
 		return false
 	}
 	for _, q := range r.planner.manager.queues {
@@ -105,6 +109,7 @@ func (r *run) retry() (added bool) {
 	for _, request := range r.order {
 		f, ok := r.failed[request]
 		if !ok || f.from == r.overlay.version() || errors.Is(f.err, reconcile.TerminalError(nil)) ||
+			errors.Is(f.err, errTimeout) ||
 			r.count[request] >= r.planner.options.MaxReconciles {
 			continue
 		}
@@ -127,7 +132,14 @@ func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
 	r.count[request]++
 	r.plan.Reconciles++
 	from := r.overlay.version()
-	result, err := recovered(ctx, q.reconciler, of)
+	result, err, returned := r.limited(ctx, q.reconciler, of)
+	if !returned {
+		r.planner.hung = fmt.Errorf(
+			"the reconciler of %v has not returned %v after its time limit of %v: it ignores its context",
+			request, grace, r.planner.options.Timeout,
+		)
+		return
+	}
 	delete(r.failed, request)
 	delete(r.later, request)
 	r.order = slices.DeleteFunc(r.order, func(other Request) bool { return other == request })
@@ -141,6 +153,43 @@ func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
 	}
 	if result.RequeueAfter > 0 {
 		r.later[request] = result.RequeueAfter
+	}
+}
+
+const (
+	defaultTimeout = time.Minute
+	// grace is the time that a reconciler has to return after its context has ended.
+	grace = 5 * time.Second
+)
+
+var errTimeout = errors.New("the time limit of a reconcile")
+
+// limited reconciles a request within the time limit, and reports whether the reconciler has returned.
+func (r *run) limited(
+	ctx context.Context, reconciler reconcile.Reconciler, request reconcile.Request,
+) (result reconcile.Result, err error, returned bool) { //nolint:revive,staticcheck // the error is that of the reconciler
+	timeout := r.planner.options.Timeout
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	type answer struct {
+		result reconcile.Result
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		result, err := recovered(limited, reconciler, request)
+		answered <- answer{result, err}
+	}()
+	end := time.NewTimer(timeout + grace)
+	defer end.Stop()
+	select {
+	case a := <-answered:
+		if a.err != nil && context.Cause(limited) == errTimeout { //nolint:errorlint // it is never wrapped
+			a.err = fmt.Errorf("%w, %v, has passed: %w", errTimeout, timeout, a.err)
+		}
+		return a.result, a.err, true
+	case <-end.C:
+		return reconcile.Result{}, nil, false
 	}
 }
 

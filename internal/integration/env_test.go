@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -21,7 +22,12 @@ import (
 	"trueup.dev/sandbox"
 )
 
-func TestMain(m *testing.M) { apitest.Main(m) }
+func TestMain(m *testing.M) {
+	if behavior := os.Getenv(planProgram); behavior != "" {
+		mainOfPlanProgram(behavior)
+	}
+	apitest.Main(m)
+}
 
 // env is a namespace of a real Kubernetes API.
 type env struct {

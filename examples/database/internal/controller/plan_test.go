@@ -70,8 +70,8 @@ func TestPlanCommand(t *testing.T) {
 			t.Errorf("the plan does not contain %q:\n%s", want, text)
 		}
 	}
-	if code != 2 || stderr != "" {
-		t.Errorf("exit code %d, want 2: %s", code, stderr)
+	if code != 3 || stderr != "" {
+		t.Errorf("exit code %d, want 3: %s", code, stderr)
 	}
 
 	if files, err := os.ReadDir(c.backups); err != nil || len(files) > 0 {
@@ -98,7 +98,7 @@ func TestPlanCommand(t *testing.T) {
 	})
 	text, stderr, code = c.run("plan", "-n", e.Namespace, "-o", "json", "Database")
 	deleted := &plan.Plan{}
-	if err := json.Unmarshal([]byte(text), deleted); err != nil || code != 2 || stderr != "" {
+	if err := json.Unmarshal([]byte(text), deleted); err != nil || code != 3 || stderr != "" {
 		t.Fatalf("exit code %d, error %v: %s\n%s", code, err, stderr, text)
 	}
 	var got []string
