@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,8 +34,8 @@ type kindSet struct {
 	defined  map[schema.GroupVersionKind]bool
 	crds     []*apiextensionsv1.CustomResourceDefinition
 
-	// namespaces are the namespaces that were read. Most plans write in the same ones.
-	namespaces map[string]*unstructured.Unstructured
+	// namespaces are the reads of namespaces. Most plans write in the same ones.
+	namespaces map[string]func() (*unstructured.Unstructured, error)
 }
 
 // mapper is the mapper of a cluster, with guesses for kinds that the cluster does not have: that of a fake client may
@@ -57,23 +58,38 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 func (s *kindSet) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.namespaces = map[string]*unstructured.Unstructured{}
+	s.namespaces = map[string]func() (*unstructured.Unstructured, error){}
 }
 
 // read returns an object of the cluster. A namespace is read once.
 func (s *kindSet) read(ctx context.Context, id objectID) (*unstructured.Unstructured, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.namespaces[id.key.Name]; known != nil && id.kind == namespaceKind {
-		return known, nil
+	get := func() (*unstructured.Unstructured, error) {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(id.kind)
+		return u, s.cluster.Get(ctx, id.key, u)
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(id.kind)
-	err := s.cluster.Get(ctx, id.key, u)
-	if err == nil && id.kind == namespaceKind {
-		s.namespaces[id.key.Name] = u
+	if id.kind != namespaceKind {
+		return get()
+	}
+	s.mu.Lock()
+	if s.namespaces[id.key.Name] == nil {
+		s.namespaces[id.key.Name] = sync.OnceValues(get)
+	}
+	get = s.namespaces[id.key.Name]
+	s.mu.Unlock()
+	u, err := get()
+	if err != nil && apierrs.ReasonForError(err) == metav1.StatusReasonUnknown { // for example, ctx has ended
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.namespaces, id.key.Name)
 	}
 	return u, err
+}
+
+// withoutNamespaces reports whether the cluster is a fake one, which needs no namespaces: each real one has kube-system.
+func (s *kindSet) withoutNamespaces(ctx context.Context) bool {
+	_, err := s.read(ctx, objectID{namespaceKind, client.ObjectKey{Name: metav1.NamespaceSystem}})
+	return apierrs.IsNotFound(err)
 }
 
 func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error) {
@@ -84,7 +100,7 @@ func newKindSet(cluster client.Client, scheme *runtime.Scheme) (*kindSet, error)
 	return &kindSet{
 		cluster: cluster, mapper: mapper{cluster.RESTMapper(), offline.NewMapper(scheme)},
 		registry: registry, applier: apply.New(registry), defined: map[schema.GroupVersionKind]bool{},
-		namespaces: map[string]*unstructured.Unstructured{},
+		namespaces: map[string]func() (*unstructured.Unstructured, error){},
 	}, nil
 }
 

@@ -47,8 +47,8 @@ const (
 // The exit code is 0 if nothing would change, 3 if something would, and 1 after an error of the command or of a
 // reconciler. It is not 2, because that is the exit code of a Go program that panics.
 //
-// The first interrupt (Ctrl-C) ends the command after the current reconcile, with what is planned so far. The second one
-// ends it at once.
+// The first interrupt (Ctrl-C) ends the command after the current reconcile, with what is planned so far. The second
+// one ends it at once.
 func Main(scheme *runtime.Scheme, setUp SetUp) {
 	args := os.Args[1:]
 	if flag.Parsed() {

@@ -67,7 +67,9 @@ func newOverlay(cluster client.Client, kinds *kindSet, manager string, dryRun *d
 	kinds.mu.Lock()
 	defer kinds.mu.Unlock()
 	o.registry = kinds.registry
-	o.server = memapi.New(memapi.Options{Registry: kinds.registry, Applier: kinds.applier, TrackFields: true})
+	o.server = memapi.New(memapi.Options{
+		Registry: kinds.registry, Applier: kinds.applier, TrackFields: true, WithoutNamespaces: true,
+	})
 	o.seen = o.server.Version()
 	return o
 }
@@ -136,18 +138,23 @@ func (o *overlay) loadNamespace(ctx context.Context, name string) error {
 	if _, ok := o.loaded[id]; ok || name == "" {
 		return nil
 	}
-	err := o.load(ctx, id)
-	if apierrs.IsForbidden(err) {
+	_, err := o.kinds.read(ctx, id)
+	switch {
+	case apierrs.IsForbidden(err):
 		o.note("whether the namespace exists: reading Namespaces is forbidden")
-		namespace := &corev1.Namespace{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "unknown", ResourceVersion: "1"},
-			Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
-		}
-		if err = o.server.Load(namespace); err == nil {
-			o.remember(id, o.server.Content(id.kind, id.key))
-		}
+	case apierrs.IsNotFound(err) && o.kinds.withoutNamespaces(ctx):
+	default:
+		return o.load(ctx, id)
 	}
-	return err
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "unknown", ResourceVersion: "1"},
+		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
+	}
+	if err := o.server.Load(namespace); err != nil {
+		return err
+	}
+	o.remember(id, o.server.Content(id.kind, id.key))
+	return nil
 }
 
 // has reports whether an object is read from the overlay.

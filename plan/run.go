@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -71,9 +74,9 @@ type run struct {
 	err     error
 }
 
-// failure is a reconcile that has returned an error.
+// failure is a reconcile that has returned an error, or has requested another reconcile without a write.
 type failure struct {
-	err error
+	err error // nil for a request
 	// from is the version of the overlay when the reconcile began.
 	from int64
 }
@@ -147,9 +150,12 @@ func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
 	case err != nil:
 		r.failed[request] = failure{err, from}
 		r.order = append(r.order, request)
-	case result.RequeueAfter > 0 && from != r.overlay.version(), // what it has written may be what it waits for
-		result.Requeue: //nolint:staticcheck // reconcilers may still set it
+	case result.IsZero():
+	case from != r.overlay.version(): // what it has written may be what it waits for
 		q.Add(of)
+	case result.RequeueAfter == 0: // Requeue, which reconcilers may still set: nothing has changed since
+		r.failed[request] = failure{nil, from}
+		r.order = append(r.order, request)
 	}
 	if result.RequeueAfter > 0 {
 		r.later[request] = result.RequeueAfter
@@ -199,15 +205,35 @@ func recovered(
 ) (result reconcile.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("panic: %v%s", p, panickedAt())
 		}
 	}()
 	return reconciler.Reconcile(ctx, request)
 }
 
+// panickedAt returns where the code has panicked whose panic the caller recovers.
+func panickedAt() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers)])
+	for panicked, more := false, true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		isRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		if panicked && !isRuntime {
+			return fmt.Sprintf(" (in %s, %s:%d)", path.Base(frame.Function), path.Base(frame.File), frame.Line)
+		}
+		panicked = panicked || frame.Function == "runtime.gopanic"
+	}
+	return ""
+}
+
 func (r *run) result() (*Plan, error) {
 	for _, request := range r.order {
-		r.plan.Errors = append(r.plan.Errors, Failure{Request: request, Error: r.failed[request].err.Error()})
+		if err := r.failed[request].err; err != nil {
+			r.plan.Errors = append(r.plan.Errors, Failure{Request: request, Error: err.Error()})
+		} else {
+			r.plan.note(fmt.Sprintf("what happens after %v, which requests another reconcile without a write", request))
+		}
 	}
 	var err error
 	if r.plan.Changes, err = r.overlay.changes(r.planner.options.Mask); err != nil {

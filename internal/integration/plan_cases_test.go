@@ -78,7 +78,7 @@ No changes.
 			do: func(context.Context, client.Client, *fixture.Resource) (reconcile.Result, error) {
 				panic("at the disco")
 			},
-			want: `! error of resource NS/parent: panic: at the disco
+			want: `! error of resource NS/parent: panic: at the disco (in integration.TestPlan_Cases.func3, plan_cases_test.go:79)
 No changes.
 `,
 		},

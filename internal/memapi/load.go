@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Load stores a copy of an object of another server as it is there, with its UID, resource version and managed fields.
-// It replaces an object of the same name. It is not an event. Later versions of all objects are higher.
+// Load stores a copy of an object of another server as it is there, with its UID, resource version and managed fields,
+// and with defaults, which a fake server may not have set. It replaces an object of the same name. It is not an event.
+// Later versions of all objects are higher.
 func (s *Server) Load(obj client.Object) error {
 	t, err := s.tableOf(obj)
 	if err != nil {
@@ -22,6 +23,9 @@ func (s *Server) Load(obj client.Object) error {
 	stored, status, err := t.loaded(obj)
 	if err != nil {
 		return err
+	}
+	if err := t.kind.Default(stored); err != nil {
+		return fmt.Errorf("load %s %s: %w", t.kind.Kind, client.ObjectKeyFromObject(obj), err)
 	}
 	version, err := parseVersion(stored)
 	if err != nil {

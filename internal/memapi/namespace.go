@@ -29,11 +29,7 @@ func isNamespace(t *table) bool {
 }
 
 // createNamespaces adds the initial namespaces to the table, but not to the history.
-func (s *Server) createNamespaces() {
-	t, err := s.table(namespaceKind)
-	if err != nil {
-		return
-	}
+func (s *Server) createNamespaces(t *table) {
 	for _, name := range initialNamespaces {
 		key := client.ObjectKey{Name: name}
 		ns := &corev1.Namespace{

@@ -38,6 +38,8 @@ type Options struct {
 	// definition no longer exists, or serves no version, stay in the storage, and are served again with the next
 	// definition. By default definitions are objects like others. The scheme must have their type.
 	FinalizeDefinitions bool
+	// WithoutNamespaces makes the server start without the namespaces of a new cluster.
+	WithoutNamespaces bool
 	// Seed determines generated names and UIDs. Servers with the same seed generate the same ones for the same objects.
 	Seed uint64
 	// Now is the clock. The default is time.Now.
@@ -90,7 +92,7 @@ type Server struct {
 	garbageVersion int64
 }
 
-// New returns a server with the namespaces of a new cluster and no other objects. The namespaces are not part of its
+// New returns a server with the namespaces of a new cluster, by default, and no other objects. The namespaces are not part of its
 // events.
 func New(opts Options) *Server {
 	s := &Server{
@@ -103,7 +105,9 @@ func New(opts Options) *Server {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.createNamespaces()
+	if t, err := s.table(namespaceKind); err == nil && !opts.WithoutNamespaces {
+		s.createNamespaces(t)
+	}
 	return s
 }
 
