@@ -22,6 +22,7 @@ import (
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
 	"trueup.dev/graph"
+	"trueup.dev/plan"
 )
 
 var (
@@ -62,6 +63,7 @@ func main() {
 		return website.SetupWebhooks(ctx, mgr)
 	}
 	graph.Main(scheme, setUp)
+	plan.Main(scheme, setUp)
 
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme:                 scheme,

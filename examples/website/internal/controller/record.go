@@ -5,12 +5,14 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
+	"trueup.dev/external"
 	"trueup.dev/reconcilers"
 )
 
@@ -30,7 +32,7 @@ func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.S
 					)
 					return reconcilers.Result{}, nil
 				}
-				err := records.Publish(ctx, dns.Record{Name: site.Spec.Domain, Target: address, Owner: owner(site)})
+				err := publish(ctx, records, dns.Record{Name: site.Spec.Domain, Target: address, Owner: owner(site)})
 				switch {
 				case errors.Is(err, dns.ErrTaken):
 					site.Status.URL = ""
@@ -46,10 +48,31 @@ func RecordReconciler(records dns.Provider, recheck time.Duration) reconcilers.S
 				return reconcilers.Result{RequeueAfter: recheck}, nil
 			},
 			Finalize: func(ctx context.Context, site *websitev1.Website) error {
+				if external.Announce(ctx, "withdraw the records of %s", owner(site)) {
+					return nil
+				}
 				return records.Withdraw(ctx, owner(site))
 			},
 		},
 	}
+}
+
+// publish publishes a record. In a plan, which must not have effects outside of Kubernetes, it only reads.
+func publish(ctx context.Context, records dns.Provider, record dns.Record) error {
+	if !external.InPlan(ctx) {
+		return records.Publish(ctx, record)
+	}
+	current, err := records.Lookup(ctx, record.Name)
+	switch {
+	case err == nil && current == record:
+		return nil
+	case err == nil && current.Owner != record.Owner:
+		return fmt.Errorf("%w by %s", dns.ErrTaken, current.Owner)
+	case err != nil && !errors.Is(err, dns.ErrNotFound):
+		return err
+	}
+	external.Announce(ctx, "publish %s for %s", record.Name, record.Owner)
+	return nil
 }
 
 func owner(site *websitev1.Website) string { return client.ObjectKeyFromObject(site).String() }
