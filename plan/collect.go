@@ -116,23 +116,56 @@ func (o *overlay) isGarbage(c memapi.Collection, owners map[types.UID]bool) bool
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return owners[ref.UID] })
 }
 
-// dependents finds the objects of the cluster by their owners. It keeps those of one namespace.
+// dependents finds the objects of the cluster by their owners. It keeps those of the namespaces that were last used.
 type dependents struct {
 	cluster client.Client
 
-	mu        sync.Mutex
-	kinds     []*meta.RESTMapping
-	known     bool
+	mu    sync.Mutex
+	kinds []*meta.RESTMapping
+	last  []*owned
+}
+
+// owned are the objects of a namespace that have owners.
+type owned struct {
 	namespace string
+	list      func() error // lists them once
 	byOwner   map[types.UID][]objectID
 	hidden    []string // kinds that cannot be listed
 }
+
+// maxOwned is the number of namespaces that dependents keeps.
+const maxOwned = 16
 
 // forget drops what is known about the objects of the cluster.
 func (d *dependents) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.known = false
+	d.last = nil
+}
+
+// in returns the objects of a namespace.
+func (d *dependents) in(ctx context.Context, namespace string) *owned {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.kinds == nil {
+		d.kinds = listable(d.cluster)
+	}
+	at := slices.IndexFunc(d.last, func(o *owned) bool { return o.namespace == namespace })
+	if at >= 0 {
+		return d.last[at]
+	}
+	o := &owned{namespace: namespace, byOwner: map[types.UID][]objectID{}}
+	kinds := d.kinds
+	o.list = sync.OnceValue(func() error { return o.listAll(ctx, d.cluster, kinds) })
+	d.last = append(d.last[max(0, len(d.last)-maxOwned+1):], o)
+	return o
+}
+
+// drop forgets the objects of one namespace.
+func (d *dependents) drop(o *owned) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = slices.DeleteFunc(d.last, func(other *owned) bool { return other == o })
 }
 
 // maxHidden is the number of kinds that a text names.
@@ -140,54 +173,47 @@ const maxHidden = 5
 
 // of returns the objects that an object owns, and what is not known about them.
 func (d *dependents) of(ctx context.Context, namespace string, uid types.UID) ([]objectID, string, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.known || d.namespace != namespace {
-		if err := d.list(ctx, namespace); err != nil {
-			return nil, "", err
-		}
+	o := d.in(ctx, namespace)
+	if err := o.list(); err != nil {
+		d.drop(o)
+		return nil, "", err
 	}
 	hidden := ""
-	if len(d.hidden) > 0 {
-		names := d.hidden
+	if len(o.hidden) > 0 {
+		names := o.hidden
 		if len(names) > maxHidden {
 			names = append(slices.Clone(names[:maxHidden]), "…")
 		}
 		hidden = fmt.Sprintf(
 			"what garbage collection deletes of %d kinds, because listing them is forbidden: %s",
-			len(d.hidden), strings.Join(names, ", "),
+			len(o.hidden), strings.Join(names, ", "),
 		)
 	}
-	return d.byOwner[uid], hidden, nil
+	return o.byOwner[uid], hidden, nil
 }
 
-func (d *dependents) list(ctx context.Context, namespace string) error {
-	if d.kinds == nil {
-		d.kinds = listable(d.cluster)
-	}
-	d.known, d.namespace, d.byOwner, d.hidden = false, namespace, map[types.UID][]objectID{}, nil
-	for _, mapping := range d.kinds {
-		if namespace != "" && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+func (o *owned) listAll(ctx context.Context, cluster client.Client, kinds []*meta.RESTMapping) error {
+	for _, mapping := range kinds {
+		if o.namespace != "" && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			continue // its owners are cluster-scoped
 		}
 		kind := mapping.GroupVersionKind
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := eachPage(ctx, d.cluster, list, &client.ListOptions{Namespace: namespace}, func(obj client.Object) error {
+		err := eachPage(ctx, cluster, list, &client.ListOptions{Namespace: o.namespace}, func(obj client.Object) error {
 			for _, ref := range obj.GetOwnerReferences() {
-				d.byOwner[ref.UID] = append(d.byOwner[ref.UID], objectID{kind, client.ObjectKeyFromObject(obj)})
+				o.byOwner[ref.UID] = append(o.byOwner[ref.UID], objectID{kind, client.ObjectKeyFromObject(obj)})
 			}
 			return nil
 		})
 		switch {
 		case apierrs.IsForbidden(err):
-			d.hidden = append(d.hidden, kind.Kind)
+			o.hidden = append(o.hidden, kind.Kind)
 		case apierrs.IsMethodNotSupported(err), apierrs.IsNotFound(err), meta.IsNoMatchError(err):
 		case err != nil:
 			return fmt.Errorf("list %s to find what owners take along: %w", kind.Kind, err)
 		}
 	}
-	d.known = true
 	return nil
 }
 

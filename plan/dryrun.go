@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -23,10 +24,23 @@ const (
 
 type memEvents = []memapi.Event
 
-// dryRun asks an API server what it would store. It is not safe for concurrent use.
+// dryRun asks an API server what it would store.
 type dryRun struct {
+	mu sync.Mutex
 	// refused are the requests that RBAC forbids, which are not repeated.
 	refused map[string]bool
+}
+
+func (d *dryRun) isRefused(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.refused[id]
+}
+
+func (d *dryRun) refuse(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused[id] = true
 }
 
 // unknownError is what a dry run cannot tell.
@@ -44,7 +58,7 @@ func (d *dryRun) store(
 		verb = "update"
 	}
 	id := verb + " " + planned.GetKind() + "/" + subresource + " in " + planned.GetNamespace()
-	if d.refused[id] {
+	if d.isRefused(id) {
 		return nil, nil
 	}
 	obj := planned.DeepCopy()
@@ -75,7 +89,7 @@ func (d *dryRun) store(
 // delete asks whether the API server would accept a deletion.
 func (d *dryRun) delete(ctx context.Context, cluster client.Client, target objectID, current map[string]any) error {
 	id := "delete " + target.kind.Kind + " in " + target.key.Namespace
-	if d.refused[id] {
+	if d.isRefused(id) {
 		return nil
 	}
 	obj := &unstructured.Unstructured{}
@@ -94,12 +108,12 @@ func (d *dryRun) classify(err error, id, verb, kind string) error {
 		return nil
 	case apierrs.IsForbidden(err) && strings.Contains(err.Error(), " cannot "+verb+" resource "),
 		apierrs.IsMethodNotSupported(err), apierrs.IsUnauthorized(err):
-		d.refused[id] = true
+		d.refuse(id)
 		return unknownError(fmt.Sprintf(
 			"what the API server would change or refuse for %s %s: the dry run is forbidden", verb, kind,
 		))
 	case strings.Contains(err.Error(), "does not support dry run"):
-		d.refused[id] = true
+		d.refuse(id)
 		return unknownError(fmt.Sprintf("%s %s: an admission webhook does not support dry run", verb, kind))
 	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
 		return unknownError(fmt.Sprintf("%s %s: the cluster has changed during the plan", verb, kind))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,22 +37,28 @@ type Selection struct {
 }
 
 // Each calls a function with a plan for each request that follows from the selected objects. Each plan starts from the
-// state of the cluster, not from the plan before. Objects are listed in pages; of the requests only their names stay in
-// memory. The error is that of the function, of a list, or that of [Planner.Plan].
+// state of the cluster, not from the plan before. [Options.Parallel] plans are made at the same time; the function is
+// called with one after the other, in the order of the objects. Objects are listed in pages; of the requests only their
+// names stay in memory. The error is that of the function, of a list, or that of [Planner.Plan].
 func (p *Planner) Each(ctx context.Context, selection Selection, each func(*Plan) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if selection.Controller != "" {
-		if _, err := p.queueOf(Request{Controller: selection.Controller}); err != nil {
+		if _, err := p.lane.queueOf(Request{Controller: selection.Controller}); err != nil {
 			return err
 		}
 	}
-	kinds := p.informers.kinds()
+	kinds := p.lane.informers.kinds()
 	if selection.Kind != (schema.GroupVersionKind{}) {
 		kinds = []schema.GroupVersionKind{selection.Kind}
 	}
 	p.forget()
-	e := &eachPlan{planner: p, selection: selection, each: each, seen: map[Request]bool{}}
+	e := &eachPlan{planner: p, lanes: []*lane{p.lane}, selection: selection, each: each, seen: map[Request]bool{}}
+	defer func() {
+		for _, more := range e.lanes[1:] {
+			more.close()
+		}
+	}()
 	for _, kind := range kinds {
 		if err := e.kind(ctx, kind); err != nil {
 			return err
@@ -60,9 +67,10 @@ func (p *Planner) Each(ctx context.Context, selection Selection, each func(*Plan
 	return nil
 }
 
-// eachPlan makes plans one after the other.
+// eachPlan makes plans.
 type eachPlan struct {
 	planner   *Planner
+	lanes     []*lane
 	selection Selection
 	each      func(*Plan) error
 	seen      map[Request]bool
@@ -123,7 +131,7 @@ func (e *eachPlan) listOf(kind schema.GroupVersionKind) (client.ObjectList, erro
 		return made.(client.ObjectList), nil
 	}
 	var list client.ObjectList = &metav1.PartialObjectMetadataList{}
-	for _, i := range e.planner.informers.all {
+	for _, i := range e.planner.lane.informers.all {
 		if i.kind == kind && i.form != onlyMetadata {
 			list = &unstructured.UnstructuredList{}
 		}
@@ -134,17 +142,16 @@ func (e *eachPlan) listOf(kind schema.GroupVersionKind) (client.ObjectList, erro
 
 // requests returns the requests that the handlers of the watches add for objects.
 func (e *eachPlan) requests(kind schema.GroupVersionKind, objects []client.Object) []Request {
-	e.planner.begin()
-	for _, q := range e.planner.manager.queues {
-		q.clear()
-	}
+	l := e.planner.lane
+	l.begin()
+	_ = l.add()
 	for _, obj := range objects {
-		_ = e.planner.informers.deliver(memapi.Event{
+		_ = l.informers.deliver(memapi.Event{
 			Type: watch.Added, Kind: kind, Key: client.ObjectKeyFromObject(obj), Object: obj,
 		})
 	}
 	var requests []Request
-	for _, q := range e.planner.manager.queues {
+	for _, q := range l.manager.queues {
 		for request, ok := q.take(); ok; request, ok = q.take() {
 			r := newRequest(q.name, request)
 			if !e.seen[r] && (e.selection.Controller == "" || e.selection.Controller == q.name) {
@@ -156,29 +163,63 @@ func (e *eachPlan) requests(kind schema.GroupVersionKind, objects []client.Objec
 	return requests
 }
 
+// plans makes a plan for each request, in all lanes, and passes the plans on in the order of the requests.
 func (e *eachPlan) plans(ctx context.Context, requests []Request) error {
-	for _, r := range requests {
-		q, err := e.planner.queueOf(r)
+	for len(e.lanes) < min(e.planner.options.Parallel, len(requests)) {
+		more, err := e.planner.lane.another(ctx, e.planner.setUp)
 		if err != nil {
 			return err
 		}
-		q.Add(r.reconcile())
-		made, err := e.planner.plan(ctx, []Request{r})
-		if err != nil {
-			return err
+		e.lanes = append(e.lanes, more)
+	}
+	var working sync.WaitGroup
+	defer working.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free := make(chan *lane, len(e.lanes))
+	for _, l := range e.lanes {
+		free <- l
+	}
+	answers := make(chan chan answer, len(e.lanes))
+	working.Go(func() {
+		defer close(answers)
+		for _, r := range requests {
+			l, made := <-free, make(chan answer, 1)
+			select {
+			case answers <- made:
+			case <-ctx.Done():
+				return
+			}
+			working.Go(func() {
+				p, err := l.plan(ctx, r)
+				made <- answer{p, err}
+				free <- l
+			})
 		}
-		if err := e.each(made); err != nil {
+	})
+	for made := range answers {
+		a := <-made
+		if a.err != nil {
+			return a.err
+		}
+		if err := e.each(a.plan); err != nil {
 			return err
 		}
 	}
-	return nil
+	return context.Cause(ctx)
+}
+
+// answer is a plan, or the reason why it could not be made.
+type answer struct {
+	plan *Plan
+	err  error
 }
 
 // KindFor returns the watched kind for a resource as users name it: by its kind, singular or plural, in upper or lower
 // case, with or without the group, for example "deployment", "Deployments" or "deployments.apps".
 func (p *Planner) KindFor(name string) (schema.GroupVersionKind, error) {
 	var known []string
-	for _, kind := range p.informers.kinds() {
+	for _, kind := range p.lane.informers.kinds() {
 		names := []string{strings.ToLower(kind.Kind)}
 		if mapping, err := p.cluster.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
 			names = append(names, mapping.Resource.Resource)

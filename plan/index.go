@@ -23,11 +23,18 @@ import (
 // pageSize is the number of objects in one response.
 const pageSize = 500
 
-// indexes are the field indexes of a manager. Of the objects of a cluster they keep only names, by namespace.
+// indexes are the field indexes of a manager.
 type indexes struct {
+	names *indexedNames
+
 	mu       sync.Mutex
 	extracts map[indexID]client.IndexerFunc
-	names    map[indexedNamespace]map[string][]client.ObjectKey
+}
+
+// indexedNames are the names of the objects of a cluster, by namespace and by the value of a field.
+type indexedNames struct {
+	mu sync.Mutex
+	of map[indexedNamespace]map[string][]client.ObjectKey
 }
 
 type indexID struct {
@@ -41,10 +48,10 @@ type indexedNamespace struct {
 }
 
 // forget drops what is known about the objects of the cluster.
-func (x *indexes) forget() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.names = map[indexedNamespace]map[string][]client.ObjectKey{}
+func (n *indexedNames) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.of = map[indexedNamespace]map[string][]client.ObjectKey{}
 }
 
 func (x *indexes) add(kind schema.GroupVersionKind, field string, extract client.IndexerFunc) error {
@@ -101,7 +108,7 @@ func (x *indexes) find(
 ) ([]runtime.Object, error) {
 	selects := x.selector(kind, options)
 	first := x.requirements(kind, options)[0]
-	keys, err := x.keys(ctx, cluster, kind, list, options.Namespace, first)
+	keys, err := x.names.keys(ctx, cluster, kind, list, options.Namespace, first)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +132,14 @@ func (x *indexes) find(
 }
 
 // keys returns the names of objects by the value of a field.
-func (x *indexes) keys(
+func (n *indexedNames) keys(
 	ctx context.Context, cluster client.Client, kind schema.GroupVersionKind, list client.ObjectList, namespace string,
 	by requirement,
 ) ([]client.ObjectKey, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	id := indexedNamespace{indexID{kind, by.field}, namespace}
-	names := x.names[id]
+	names := n.of[id]
 	if names == nil {
 		names = map[string][]client.ObjectKey{}
 		page := reflect.New(reflect.TypeOf(list).Elem()).Interface().(client.ObjectList)
@@ -146,7 +153,7 @@ func (x *indexes) keys(
 		if err != nil {
 			return nil, err
 		}
-		x.names[id] = names
+		n.of[id] = names
 	}
 	return names[by.value], nil
 }

@@ -44,6 +44,9 @@ const (
 //		…
 //		err = setUp(ctx, mgr)
 //
+// Several plans are made at the same time, each with controllers of its own: the set-up function is called for each of
+// them, with other managers, and makes new reconcilers each time. The flag --parallel=1 disables this.
+//
 // The exit code is 0 if nothing would change, 3 if something would, and 1 after an error of the command or of a
 // reconciler. It is not 2, because that is the exit code of a Go program that panics.
 //
@@ -75,7 +78,7 @@ type command struct {
 	kubeconfig, context, namespace, selector, output, controller string
 	all, summary, assumeReady, withoutDryRun                     bool
 	masked                                                       []string
-	maxReconciles                                                int
+	maxReconciles, parallel                                      int
 	timeout                                                      time.Duration
 }
 
@@ -108,6 +111,7 @@ func (c *command) flags() *pflag.FlagSet {
 	flags.BoolVar(&c.assumeReady, "assume-ready", false, "let Deployments and other objects that are written become ready")
 	flags.BoolVar(&c.withoutDryRun, "without-dry-run", false, "do not ask the API server what it would store")
 	flags.IntVar(&c.maxReconciles, "max-reconciles", 10, "how often one request is reconciled in a plan")
+	flags.IntVar(&c.parallel, "parallel", 16, "how many plans are made at the same time")
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one reconcile may take")
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard)
@@ -153,7 +157,7 @@ func (c *command) plan(ctx context.Context, args []string, summary *Summary) err
 		return err
 	}
 	options := Options{AssumeReady: c.assumeReady, WithoutDryRun: c.withoutDryRun, MaxReconciles: c.maxReconciles}
-	options.Timeout = c.timeout
+	options.Timeout, options.Parallel = c.timeout, c.parallel
 	options.Mask.Paths = c.masked
 	planner, err := New(ctx, cluster, c.setUp, options)
 	if err != nil {

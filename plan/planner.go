@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,13 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/offline"
-	"trueup.dev/internal/planned"
 	"trueup.dev/observe"
-	"trueup.dev/observe/metrics"
 )
 
-// SetUp adds controllers to a manager. Its context belongs to a plan, see [trueup.dev/external.InPlan].
+// SetUp adds controllers to a manager. Its context belongs to a plan, see [trueup.dev/external.InPlan]. It makes new
+// reconcilers each time it is called, see [Options.Parallel].
 type SetUp func(ctx context.Context, mgr ctrl.Manager) error
 
 // Options configure a [Planner]. The zero value has all defaults.
@@ -45,6 +42,11 @@ type Options struct {
 	// WithoutDryRun does not ask the API server what it would store: plans use the defaults and the validation that they
 	// know. It saves one request for each write. Defaults to false.
 	WithoutDryRun bool
+
+	// Parallel is the number of plans that [Planner.Each] makes at the same time. Each of them needs controllers of its
+	// own, as reconcilers need not be safe for concurrent use: Each calls the set-up function again, with other managers,
+	// as soon as it has several requests. Defaults to 1.
+	Parallel int
 
 	// FieldManager is the field manager of writes that name none. Defaults to the name of the program, as in client-go.
 	FieldManager string
@@ -77,26 +79,13 @@ func (r Request) String() string {
 
 // Planner makes plans of the controllers of a program. Make one with [New], and close it.
 type Planner struct {
-	cluster    client.Client
-	options    Options
-	client     *overlayClient
-	kinds      *kindSet
-	manager    *manager
-	informers  *informers
-	dependents *dependents
-	dryRun     *dryRun
+	*shared
 
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	setUp SetUp
+	lane  *lane // of Plan, and the first one of Each
 
-	// mu allows one plan at a time.
+	// mu allows one call at a time.
 	mu sync.Mutex
-
-	// hung is the error of a reconcile that has not returned. What it still writes belongs to no plan.
-	hung error
-
-	announcing sync.Mutex
-	announced  []string
 }
 
 // Run returns what reconciles of the requests would change in a cluster. See [New] and [Planner.Plan].
@@ -126,6 +115,10 @@ func New(ctx context.Context, cluster client.Client, setUp SetUp, options Option
 	if options.Timeout < 0 {
 		return nil, fmt.Errorf("plan: Timeout must not be negative, got %v", options.Timeout)
 	}
+	if options.Parallel < 0 {
+		return nil, fmt.Errorf("plan: Parallel must not be negative, got %d", options.Parallel)
+	}
+	options.Parallel = cmp.Or(options.Parallel, 1)
 	options.MaxReconciles = cmp.Or(options.MaxReconciles, 10)
 	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
 	options.FieldManager = cmp.Or(options.FieldManager, filepath.Base(os.Args[0]))
@@ -133,102 +126,20 @@ func New(ctx context.Context, cluster client.Client, setUp SetUp, options Option
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	p := &Planner{cluster: cluster, options: options, kinds: kinds}
-	index := &indexes{extracts: map[indexID]client.IndexerFunc{}}
-	index.forget()
-	p.client = &overlayClient{cluster: cluster, indexes: index}
-	p.informers = &informers{Reader: p.client, cluster: cluster, indexes: index}
-	p.dependents = &dependents{cluster: cluster}
+	p := &Planner{setUp: setUp, shared: &shared{cluster: cluster, options: options, kinds: kinds}}
+	p.names, p.dependents = &indexedNames{}, &dependents{cluster: cluster}
+	p.forget()
 	if !options.WithoutDryRun {
 		p.dryRun = &dryRun{refused: map[string]bool{}}
 	}
-	p.begin()
-	p.manager = &manager{events: &events{scheme: cluster.Scheme()}}
-	p.manager.Leader = true
-	p.manager.Cluster = offline.Cluster{
-		Scheme: cluster.Scheme(), Mapper: kinds.mapper, Client: p.client, APIReader: p.client, Cache: p.informers,
-	}
-	observe.Of(p.manager).Remove(metrics.Default())
-	if err := setUp(p.context(ctx), p.manager); err != nil {
-		return nil, fmt.Errorf("plan: set-up failed: %w", err)
-	}
-	if len(p.manager.queues) == 0 {
-		return nil, errors.New("plan: set-up adds no controller to the manager")
-	}
-	if err := p.start(ctx); err != nil {
-		p.Close()
+	if p.lane, err = newLane(ctx, p.shared, setUp); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// start starts the watches of the controllers.
-func (p *Planner) start(ctx context.Context) error {
-	ctx, p.stop = context.WithCancel(p.context(ctx))
-	for _, q := range p.manager.queues {
-		failed := make(chan error, 1)
-		p.running.Go(func() { failed <- q.runnable.Start(ctx) })
-		select {
-		case <-q.started:
-		case err := <-failed:
-			return fmt.Errorf("plan: controller %s did not start: %w", q.name, cmp.Or(err, ctx.Err()))
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
 // Close stops the watches of the controllers. The planner must not be used afterwards.
-func (p *Planner) Close() {
-	p.stop()
-	p.running.Wait()
-}
+func (p *Planner) Close() { p.lane.close() }
 
 // Controllers returns the names of the controllers, in the order in which they were added.
-func (p *Planner) Controllers() []string {
-	var names []string
-	for _, q := range p.manager.queues {
-		names = append(names, q.name)
-	}
-	return names
-}
-
-func (p *Planner) context(ctx context.Context) context.Context {
-	return planned.With(ctx, func(text string) {
-		p.announcing.Lock()
-		defer p.announcing.Unlock()
-		if !slices.Contains(p.announced, text) { // a later reconcile does not see that it is done
-			p.announced = append(p.announced, text)
-		}
-	})
-}
-
-// forget drops what earlier plans have learned about the objects of the cluster.
-func (p *Planner) forget() {
-	p.client.indexes.forget()
-	p.kinds.forget()
-	p.dependents.forget()
-}
-
-// begin replaces the overlay by an empty one.
-func (p *Planner) begin() *overlay {
-	o := newOverlay(p.cluster, p.kinds, p.options.FieldManager, p.dryRun)
-	o.notify = p.informers.deliver
-	p.client.current.Store(o)
-	return o
-}
-
-// queueOf returns the queue of a request.
-func (p *Planner) queueOf(r Request) (*queue, error) {
-	if r.Controller == "" && len(p.manager.queues) == 1 {
-		return p.manager.queues[0], nil
-	}
-	at := slices.IndexFunc(p.manager.queues, func(q *queue) bool { return q.name == r.Controller })
-	if at < 0 {
-		return nil, fmt.Errorf(
-			"plan: unknown controller %q, must be one of %s", r.Controller, strings.Join(p.Controllers(), ", "),
-		)
-	}
-	return p.manager.queues[at], nil
-}
+func (p *Planner) Controllers() []string { return p.lane.controllers() }

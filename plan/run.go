@@ -26,37 +26,30 @@ import (
 func (p *Planner) Plan(ctx context.Context, requests ...Request) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, q := range p.manager.queues {
-		q.clear()
-	}
-	for _, r := range requests {
-		q, err := p.queueOf(r)
-		if err != nil {
-			return nil, err
-		}
-		q.Add(r.reconcile())
-	}
 	p.forget()
-	return p.plan(ctx, requests)
+	return p.lane.plan(ctx, requests...)
 }
 
-// plan makes a plan of the requests in the queues.
-func (p *Planner) plan(ctx context.Context, requests []Request) (*Plan, error) {
-	if p.hung != nil {
-		return nil, fmt.Errorf("plan: %w", p.hung)
+// plan makes a plan of requests.
+func (l *lane) plan(ctx context.Context, requests ...Request) (*Plan, error) {
+	if l.broken != nil {
+		return nil, fmt.Errorf("plan: %w", l.broken)
 	}
-	r := &run{planner: p, overlay: p.begin(), count: map[Request]int{}, failed: map[Request]failure{}}
+	if err := l.add(requests...); err != nil {
+		return nil, err
+	}
+	r := &run{lane: l, overlay: l.begin(), count: map[Request]int{}, failed: map[Request]failure{}}
 	r.later = map[Request]time.Duration{}
 	r.plan.Requests = slices.Clone(requests)
-	p.manager.events.take()
-	p.announced = nil
-	ctx = reconcileContext{log.IntoContext(p.context(ctx), logr.New(log.NullLogSink{})), calledby.Controller()}
+	l.manager.events.take()
+	l.announced = nil
+	ctx = reconcileContext{log.IntoContext(l.context(ctx), logr.New(log.NullLogSink{})), calledby.Controller()}
 	for r.next(ctx) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("plan: %w", context.Cause(ctx))
 		}
 	}
-	if err := cmp.Or(p.hung, r.err); err != nil {
+	if err := cmp.Or(l.broken, r.err); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	return r.result()
@@ -64,7 +57,7 @@ func (p *Planner) plan(ctx context.Context, requests []Request) (*Plan, error) {
 
 // run makes one plan.
 type run struct {
-	planner *Planner
+	lane    *lane
 	overlay *overlay
 	plan    Plan
 	count   map[Request]int
@@ -83,10 +76,10 @@ type failure struct {
 
 // next performs the next step, and reports whether there was one.
 func (r *run) next(ctx context.Context) bool {
-	if r.err != nil || r.planner.hung != nil {
+	if r.err != nil || r.lane.broken != nil {
 		return false
 	}
-	for _, q := range r.planner.manager.queues {
+	for _, q := range r.lane.manager.queues {
 		request, ok := q.take()
 		if !ok {
 			continue
@@ -94,11 +87,11 @@ func (r *run) next(ctx context.Context) bool {
 		r.reconcile(ctx, q, request)
 		return true
 	}
-	if collected, err := r.overlay.collect(ctx, r.planner.dependents); err != nil || collected {
+	if collected, err := r.overlay.collect(ctx, r.lane.dependents); err != nil || collected {
 		r.err = err
 		return true
 	}
-	if r.planner.options.AssumeReady {
+	if r.lane.options.AssumeReady {
 		if changed, err := r.overlay.assume(ctx); err != nil || changed {
 			r.err = err
 			return true
@@ -113,10 +106,10 @@ func (r *run) retry() (added bool) {
 		f, ok := r.failed[request]
 		if !ok || f.from == r.overlay.version() || errors.Is(f.err, reconcile.TerminalError(nil)) ||
 			errors.Is(f.err, errTimeout) ||
-			r.count[request] >= r.planner.options.MaxReconciles {
+			r.count[request] >= r.lane.options.MaxReconciles {
 			continue
 		}
-		if q, err := r.planner.queueOf(request); err == nil {
+		if q, err := r.lane.queueOf(request); err == nil {
 			q.Add(request.reconcile())
 			added = true
 		}
@@ -126,7 +119,7 @@ func (r *run) retry() (added bool) {
 
 func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
 	request := newRequest(q.name, of)
-	if r.count[request] == r.planner.options.MaxReconciles {
+	if r.count[request] == r.lane.options.MaxReconciles {
 		r.plan.note(fmt.Sprintf(
 			"what happens after %d reconciles of %v: its writes trigger it again and again", r.count[request], request,
 		))
@@ -137,9 +130,9 @@ func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
 	from := r.overlay.version()
 	result, err, returned := r.limited(ctx, q.reconciler, of)
 	if !returned {
-		r.planner.hung = fmt.Errorf(
+		r.lane.broken = fmt.Errorf(
 			"the reconciler of %v has not returned %v after its time limit of %v: it ignores its context",
-			request, grace, r.planner.options.Timeout,
+			request, grace, r.lane.options.Timeout,
 		)
 		return
 	}
@@ -174,7 +167,7 @@ var errTimeout = errors.New("the time limit of a reconcile")
 func (r *run) limited(
 	ctx context.Context, reconciler reconcile.Reconciler, request reconcile.Request,
 ) (result reconcile.Result, err error, returned bool) { //nolint:revive,staticcheck // the error is that of the reconciler
-	timeout := r.planner.options.Timeout
+	timeout := r.lane.options.Timeout
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	type answer struct {
@@ -236,21 +229,21 @@ func (r *run) result() (*Plan, error) {
 		}
 	}
 	var err error
-	if r.plan.Changes, err = r.overlay.changes(r.planner.options.Mask); err != nil {
+	if r.plan.Changes, err = r.overlay.changes(r.lane.options.Mask); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	for _, unknown := range r.overlay.unknown {
 		r.plan.note(unknown)
 	}
-	r.plan.Events = r.planner.manager.events.take()
+	r.plan.Events = r.lane.manager.events.take()
 	for _, after := range r.later {
 		if r.plan.RequeueAfter == 0 || after < r.plan.RequeueAfter {
 			r.plan.RequeueAfter = after
 		}
 	}
-	r.planner.announcing.Lock()
-	defer r.planner.announcing.Unlock()
-	r.plan.External = r.planner.announced
+	r.lane.announcing.Lock()
+	defer r.lane.announcing.Unlock()
+	r.plan.External = r.lane.announced
 	return &r.plan, nil
 }
 

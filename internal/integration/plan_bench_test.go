@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +19,11 @@ import (
 	"trueup.dev/plan"
 )
 
-var plannedObjects = flag.Int("plan.objects", 200, "the number of resources of BenchmarkPlan")
+var (
+	plannedObjects  = flag.Int("plan.objects", 200, "the number of resources of BenchmarkPlan")
+	plannedParallel = flag.Int("plan.parallel", 1, "the number of plans that BenchmarkPlan makes at the same time")
+	plannedLatency  = flag.Duration("plan.latency", 0, "what BenchmarkPlan adds to the time of each request")
+)
 
 // BenchmarkPlan plans an upgrade that changes one field of the child of each resource. It reports the requests for each
 // plan, and the memory that is in use at the end.
@@ -45,12 +50,13 @@ func BenchmarkPlan(b *testing.B) {
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			requests.Add(1)
+			time.Sleep(*plannedLatency)
 			return inner.RoundTrip(r)
 		})
 	})
 	cluster, err := client.New(config, client.Options{Scheme: e.Scheme()})
 	e.Must(err)
-	planner, err := plan.New(e.Context(), cluster, plainSetUp, plan.Options{})
+	planner, err := plan.New(e.Context(), cluster, plainSetUp, plan.Options{Parallel: *plannedParallel})
 	e.Must(err)
 	b.Cleanup(planner.Close)
 	selection := plan.Selection{Namespace: e.Namespace, Kind: fixture.GroupVersion.WithKind("Resource")}

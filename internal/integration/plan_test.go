@@ -265,3 +265,28 @@ Plan: 1 to create, 1 to delete.
 		t.Errorf("the plan changed the cluster (-want +got):\n%s", diff)
 	}
 }
+
+// Are parallel plans of reconcilers of this module those of one after the other?
+func TestPlan_Parallel(t *testing.T) {
+	e := newEnv(t)
+	cluster := e.writesNothing(e.RESTConfig())
+	for i := range 12 {
+		parent := newResource(fmt.Sprintf("parent-%02d", i), map[string]string{"a": "1"})
+		parent.Namespace = e.Namespace
+		e.Add(parent)
+	}
+	texts := func(parallel int) (texts []string) {
+		planner, err := plan.New(e.Context(), cluster, planned(pruning(owned(), secret())), plan.Options{Parallel: parallel})
+		e.Must(err)
+		defer planner.Close()
+		selection := plan.Selection{Namespace: e.Namespace, Kind: fixture.GroupVersion.WithKind("Resource")}
+		e.Must(planner.Each(e.Context(), selection, func(p *plan.Plan) error {
+			texts = append(texts, fmt.Sprintf("%v\n%s", p.Requests, p.Text()))
+			return nil
+		}))
+		return texts
+	}
+	if diff := cmp.Diff(texts(1), texts(4)); diff != "" {
+		t.Errorf("parallel plans (-one after the other +got):\n%s", diff)
+	}
+}
