@@ -49,20 +49,20 @@ func TestRun_FakeClient(t *testing.T) {
 		want  string
 	}{
 		"no namespace": {
-			do: func(ctx context.Context, c client.Client, r reconcile.Request) (reconcile.Result, error) {
+			do: func(ctx context.Context, c client.Client, _ reconcile.Request) (reconcile.Result, error) {
 				return reconcile.Result{}, client.IgnoreAlreadyExists(c.Create(ctx, secret("default")))
 			},
 			want: "+ Secret default/made\nPlan: 1 to create, nothing to delete.\n",
 		},
 		"a namespace that the fake does not have": {
 			given: []client.Object{namespace("default")},
-			do: func(ctx context.Context, c client.Client, r reconcile.Request) (reconcile.Result, error) {
+			do: func(ctx context.Context, c client.Client, _ reconcile.Request) (reconcile.Result, error) {
 				return reconcile.Result{}, client.IgnoreAlreadyExists(c.Create(ctx, secret("other")))
 			},
 			want: "+ Secret other/made\nPlan: 1 to create, nothing to delete.\n",
 		},
 		"a namespace that is created": {
-			do: func(ctx context.Context, c client.Client, r reconcile.Request) (reconcile.Result, error) {
+			do: func(ctx context.Context, c client.Client, _ reconcile.Request) (reconcile.Result, error) {
 				if err := c.Create(ctx, namespace("default")); err != nil {
 					return reconcile.Result{}, err
 				}
@@ -72,7 +72,7 @@ func TestRun_FakeClient(t *testing.T) {
 		},
 		"a namespace that a server does not have": {
 			given: []client.Object{namespace("kube-system")},
-			do: func(ctx context.Context, c client.Client, r reconcile.Request) (reconcile.Result, error) {
+			do: func(ctx context.Context, c client.Client, _ reconcile.Request) (reconcile.Result, error) {
 				return reconcile.Result{}, client.IgnoreAlreadyExists(c.Create(ctx, secret("default")))
 			},
 			want: "! error of configmap default/one: namespaces \"default\" not found\nNo changes.\n",
@@ -85,7 +85,7 @@ func TestRun_FakeClient(t *testing.T) {
 				"No changes.\n",
 		},
 		"Requeue after a write": {
-			do: func(ctx context.Context, c client.Client, r reconcile.Request) (reconcile.Result, error) {
+			do: func(ctx context.Context, c client.Client, _ reconcile.Request) (reconcile.Result, error) {
 				if c.Create(ctx, secret("default")) == nil {
 					return requeue, nil
 				}
@@ -156,10 +156,12 @@ func TestRun_ObjectsWithoutDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := "~ " + kind + " default/one\n    metadata.annotations[edited] = \"true\"\nPlan: 1 to update, nothing to delete.\n"
-			if kind == "Secret" { // no value of a Secret is shown
-				want = "~ Secret default/one\n    metadata.annotations[edited] = •••\nPlan: 1 to update, nothing to delete.\n"
+			value := `"true"`
+			if kind == "Secret" {
+				value = "•••"
 			}
+			want := "~ " + kind + " default/one\n    metadata.annotations[edited] = " + value +
+				"\nPlan: 1 to update, nothing to delete.\n"
 			if diff := cmp.Diff(want, made.Text()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

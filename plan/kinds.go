@@ -86,7 +86,8 @@ func (s *kindSet) read(ctx context.Context, id objectID) (*unstructured.Unstruct
 	return u, err
 }
 
-// withoutNamespaces reports whether the cluster is a fake one, which needs no namespaces: each real one has kube-system.
+// withoutNamespaces reports whether the cluster is a fake one, which needs no namespaces: each other one has
+// kube-system.
 func (s *kindSet) withoutNamespaces(ctx context.Context) bool {
 	_, err := s.read(ctx, objectID{namespaceKind, client.ObjectKey{Name: metav1.NamespaceSystem}})
 	return apierrs.IsNotFound(err)

@@ -122,8 +122,8 @@ func TestPlanner_Timeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "! error of configmap default/one: the time limit of a reconcile, 1s, has passed: context deadline exceeded\n" +
-			"No changes.\n"
+		want := "! error of configmap default/one: the time limit of a reconcile, 1s, has passed: " +
+			"context deadline exceeded\nNo changes.\n"
 		if diff := cmp.Diff(want, made.Text()); diff != "" {
 			t.Errorf("a reconciler that returns (-want +got):\n%s", diff)
 		}

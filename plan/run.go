@@ -128,7 +128,7 @@ func (r *run) reconcile(ctx context.Context, q *queue, of reconcile.Request) {
 	r.count[request]++
 	r.plan.Reconciles++
 	from := r.overlay.version()
-	result, err, returned := r.limited(ctx, q.reconciler, of)
+	returned, result, err := r.limited(ctx, q.reconciler, of)
 	if !returned {
 		r.lane.broken = fmt.Errorf(
 			"the reconciler of %v has not returned %v after its time limit of %v: it ignores its context",
@@ -166,7 +166,7 @@ var errTimeout = errors.New("the time limit of a reconcile")
 // limited reconciles a request within the time limit, and reports whether the reconciler has returned.
 func (r *run) limited(
 	ctx context.Context, reconciler reconcile.Reconciler, request reconcile.Request,
-) (result reconcile.Result, err error, returned bool) { //nolint:revive,staticcheck // the error is that of the reconciler
+) (returned bool, result reconcile.Result, err error) {
 	timeout := r.lane.options.Timeout
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
@@ -186,9 +186,9 @@ func (r *run) limited(
 		if a.err != nil && context.Cause(limited) == errTimeout { //nolint:errorlint // it is never wrapped
 			a.err = fmt.Errorf("%w, %v, has passed: %w", errTimeout, timeout, a.err)
 		}
-		return a.result, a.err, true
+		return true, a.result, a.err
 	case <-end.C:
-		return reconcile.Result{}, nil, false
+		return false, reconcile.Result{}, nil
 	}
 }
 

@@ -64,14 +64,15 @@ func publish(ctx context.Context, records dns.Provider, record dns.Record) error
 	}
 	current, err := records.Lookup(ctx, record.Name)
 	switch {
-	case err == nil && current == record:
-		return nil
-	case err == nil && current.Owner != record.Owner:
-		return fmt.Errorf("%w by %s", dns.ErrTaken, current.Owner)
-	case err != nil && !errors.Is(err, dns.ErrNotFound):
+	case errors.Is(err, dns.ErrNotFound):
+	case err != nil:
 		return err
+	case current.Owner != record.Owner:
+		return fmt.Errorf("%w by %s", dns.ErrTaken, current.Owner)
 	}
-	external.Announce(ctx, "publish %s for %s", record.Name, record.Owner)
+	if current != record {
+		external.Announce(ctx, "publish %s for %s", record.Name, record.Owner)
+	}
 	return nil
 }
 
