@@ -94,6 +94,10 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 	if c.skipOwnerReference && (c.adopts != nil || c.releases != nil) {
 		problems.add("%s must not implement Adopt or Release since owner references are not used", reconciler)
 	}
+	if _, ok := any(c.childType).(*metav1.PartialObjectMetadata); ok {
+		problems.add("%s must not have the ChildType PartialObjectMetadata, which has no spec: use the type of the child, "+
+			"or unstructured.Unstructured", reconciler)
+	}
 	if c.reflects.attempts < 0 {
 		problems.add("%s must not set a negative ReflectChildErrorsAfter, got %d", reconciler, c.reflects.attempts)
 	}
@@ -123,18 +127,15 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	if err != nil {
 		return err
 	}
+	gvk, err := kindOfChild(config, c.reconciler, c.childType)
+	if err != nil {
+		return err
+	}
 	watched := watchable(c.childType, config.Scheme())
 	// The tracker holds children without an owner reference and objects that conflict with a child.
 	config.watch(mgr, bldr, watched, EnqueueTracked(ctx))
 	if c.sharesWith(config) {
-		var err error
-		if c.shared, err = config.GroupVersionKindFor(c.childType); err != nil {
-			return err
-		}
-	}
-	gvk, err := config.GroupVersionKindFor(c.childType)
-	if err != nil {
-		return err
+		c.shared = gvk
 	}
 	form := guard.NewForm(gvk, watched)
 	if err := wiringFrom(ctx).add(ctx, config, bldr, form, watched, c.childListType, c.heldFinalizer()); err != nil {

@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -77,6 +78,14 @@ func (w *watched) build(
 	ctx context.Context, mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool, r reconcile.Reconciler,
 ) (controller.Controller, error) {
 	watches, tracks := w.readBuilder(mgr, bldr, record, moreWatches)
+	for _, watch := range slices.Concat(watches, watchesOfOwn(mgr, bldr)) {
+		if watch.metadataOnly || watch.cache != mgr.GetCache() {
+			continue
+		}
+		if err := listsOf(mgr.GetScheme(), watch.object); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.reconciler, err)
+		}
+	}
 	forms := newReadForms(mgr, bldr, watches)
 	built, err := bldr.Build(r)
 	if err != nil {
