@@ -51,7 +51,7 @@ func TestRBAC_OfTheExample(t *testing.T) {
 		t.Errorf("role (-file +printed):\n%s", diff)
 	}
 
-	file := filepath.Join(t.TempDir(), "role.yaml")
+	file := filepath.Join(t.TempDir(), "config", "rbac", "role.yaml") // the directory is made
 	c = startNow(t, nil, append(pkg, "--namespace", "shop", "--output", file)...)
 	if code := c.ends(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, c.output())

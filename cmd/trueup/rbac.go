@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -60,6 +61,9 @@ the WithConfig with --config.`
 			}
 		}
 		if *output != "" {
+			if err := os.MkdirAll(filepath.Dir(*output), 0o755); err != nil {
+				return err
+			}
 			return os.WriteFile(*output, content, 0o644) //nolint:gosec // a manifest, which others may read
 		}
 		_, err = stdout.Write(content)
