@@ -46,7 +46,8 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Events select which events the Recorder gets. Defaults to all.
 	Events EventOptions
-	// EventRecorder records events of the newer events.k8s.io API, with a related object and an action.
+	// EventRecorder records events of the newer events.k8s.io API, with a related object and an action. Notes of more than
+	// 1,024 bytes are cut, and an empty action is replaced by the reason: the API server refuses such events.
 	events.EventRecorder
 	// Tracker records which resources depend on objects that they do not own.
 	Tracker tracker.Tracker
@@ -160,7 +161,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		Discovery: discovery.NewDiscoveryClientForConfigOrDie(cluster.GetConfig()),
 		//nolint:staticcheck // users' tests expect events of the older API
 		Recorder:      cluster.GetEventRecorderFor(recorderName),
-		EventRecorder: cluster.GetEventRecorder(recorderName),
+		EventRecorder: validEvents{cluster.GetEventRecorder(recorderName)},
 		Tracker:       c.Tracker,
 		Events:        c.Events,
 

@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 // EventOptions select which events are recorded on reconciled objects. The zero value selects all.
@@ -87,6 +89,25 @@ func (r *selectiveRecorder) selects(obj runtime.Object, eventType, reason, messa
 	}
 	key.object.Namespace, key.object.Name = about.GetNamespace(), about.GetName()
 	return r.recorded.add(key, time.Now(), r.options.Interval)
+}
+
+// validEvents changes events that the API server would refuse, which is only logged by klog.
+type validEvents struct{ recorder.EventRecorder }
+
+func (e validEvents) Eventf(
+	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
+) {
+	note = truncate(fmt.Sprintf(note, args...))
+	e.EventRecorder.Eventf(regarding, related, eventType, reason, cmp.Or(action, reason), "%s", note)
+}
+
+func (e validEvents) AnnotatedEventf(
+	regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any,
+) {
+	note = truncate(fmt.Sprintf(note, args...))
+	e.EventRecorder.AnnotatedEventf(
+		regarding, related, annotations, eventType, reason, cmp.Or(action, reason), "%s", note,
+	)
 }
 
 // maxRecordedEvents limits the events that are remembered for [EventOptions.Interval].

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -33,6 +34,9 @@ var (
 	}
 	nodes     = strategyOf[*corev1.Node]{defaults: defaults.Node}
 	events    = strategyOf[*corev1.Event]{validate: validateEvent}
+	newEvents = strategyOf[*eventsv1.Event]{
+		validate: validateNewEvent, replaceValidate: true, validateUpdate: validateNewEventUpdate,
+	}
 	endpoints = strategyOf[*corev1.Endpoints]{defaults: defaults.Endpoints} //nolint:staticcheck // deprecated, but still served
 	leases    = strategyOf[*coordinationv1.Lease]{validate: validateLease}
 	ingresses = strategyOf[*networkingv1.Ingress]{validate: validateIngress}

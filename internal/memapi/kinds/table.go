@@ -115,7 +115,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]builtin {
 			"EndpointSlice": {plural: "endpointslices", generations: true, strategy: endpointSlices},
 		},
 		"events.k8s.io/v1": {
-			"Event": {plural: "events", createsOnUpdate: true},
+			"Event": {plural: "events", createsOnUpdate: true, strategy: newEvents},
 		},
 		"flowcontrol.apiserver.k8s.io/v1": {
 			"FlowSchema": {

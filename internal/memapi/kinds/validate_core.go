@@ -4,13 +4,16 @@ package kinds
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -177,14 +180,87 @@ func validateVolumeClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.Error
 	)
 }
 
-func validateEvent(e *corev1.Event) field.ErrorList {
-	if e.EventTime.IsZero() && e.InvolvedObject.Namespace != e.Namespace &&
-		(e.InvolvedObject.Namespace != "" || e.Namespace != "default") {
-		return field.ErrorList{
-			field.Invalid(
-				field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace, "does not match event.namespace",
-			),
+func validateEvent(e *corev1.Event) field.ErrorList { return validateOldEvent(e, "reportingComponent") }
+
+// validateOldEvent applies to both APIs of events. Only events with a time have all limits.
+func validateOldEvent(e *corev1.Event, controllerField string) (errs field.ErrorList) {
+	involved, isSystem := e.InvolvedObject.Namespace, e.Namespace == "default" || e.Namespace == "kube-system"
+	mismatch := involved == "" && !isSystem
+	if e.EventTime.IsZero() {
+		mismatch = involved != e.Namespace && (involved != "" || e.Namespace != "default")
+	}
+	if mismatch {
+		errs = append(errs, field.Invalid(
+			field.NewPath("involvedObject", "namespace"), involved, "does not match event.namespace",
+		))
+	}
+	if e.EventTime.IsZero() {
+		return errs
+	}
+	if e.ReportingController == "" {
+		errs = append(errs, field.Required(field.NewPath(controllerField), ""))
+	}
+	errs = append(errs, invalid(
+		field.NewPath(controllerField), e.ReportingController, utilvalidation.IsQualifiedName(e.ReportingController),
+	)...)
+	for _, f := range []struct {
+		name, value string
+		limit       int
+		optional    bool
+	}{
+		{"reportingInstance", e.ReportingInstance, 128, false},
+		{"action", e.Action, 128, false},
+		{"reason", e.Reason, 128, false},
+		{"message", e.Message, 1024, true},
+	} {
+		if f.value == "" && !f.optional {
+			errs = append(errs, field.Required(field.NewPath(f.name), ""))
+		}
+		if len(f.value) > f.limit {
+			errs = append(errs, field.Invalid(
+				field.NewPath(f.name), "", fmt.Sprintf("can have at most %d characters", f.limit),
+			))
 		}
 	}
-	return nil
+	return errs
+}
+
+// validateNewEventUpdate is validateOldEvent for events of the group events.k8s.io.
+func validateNewEventUpdate(e, _ *eventsv1.Event) field.ErrorList {
+	return validateOldEvent(&corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}, InvolvedObject: e.Regarding, EventTime: e.EventTime,
+		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance, Action: e.Action,
+		Reason: e.Reason, Message: e.Note,
+	}, "reportingController")
+}
+
+// validateNewEvent applies to new events of the group events.k8s.io.
+func validateNewEvent(e *eventsv1.Event) field.ErrorList {
+	errs := validateNewEventUpdate(e, nil)
+	if e.Series != nil && e.Series.Count < 2 {
+		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
+	}
+	if e.Series != nil && e.Series.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("series.lastObservedTime"), ""))
+	}
+	if e.EventTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"firstTimestamp", !e.DeprecatedFirstTimestamp.IsZero()},
+		{"lastTimestamp", !e.DeprecatedLastTimestamp.IsZero()},
+		{"count", e.DeprecatedCount != 0},
+		{"source", e.DeprecatedSource != corev1.EventSource{}},
+	} {
+		if f.set {
+			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
+		}
+	}
+	return errs
 }
