@@ -11,11 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/logging"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
+	"trueup.dev/resource"
+	"trueup.dev/simple"
 	rtesting "trueup.dev/testing"
 )
 
@@ -79,6 +83,36 @@ func TicketController(c reconcilers.Config, tickets Tickets) *operator.Controlle
 		},
 		Config: c,
 	}
+}
+
+// endregion
+
+// region events-app
+var websiteKind = resource.Kind{Schema: resource.NewSimpleSchema(
+	"demo.trueup.dev", "v1", &websitev1.Website{}, &websitev1.WebsiteList{},
+)}
+
+func NewTicketApp(cluster *rest.Config, tickets Tickets) (*simple.App, error) {
+	return simple.NewApp(simple.AppConfig{
+		Name:       "tickets",
+		KubeConfig: *cluster,
+		ManagedKinds: []simple.AppManagedKind{{
+			Kind:    websiteKind,
+			Watcher: operator.WidenWatcher(TicketWatcher(tickets)),
+		}},
+	})
+}
+
+func runTicketApp(tickets Tickets) error {
+	cluster, err := ctrl.GetConfig() // of the kubeconfig, or of the pod
+	if err != nil {
+		return err
+	}
+	app, err := NewTicketApp(cluster, tickets) // reports every mistake in the config
+	if err != nil {
+		return err
+	}
+	return app.Run(ctrl.SetupSignalHandler())
 }
 
 // endregion
@@ -234,4 +268,12 @@ func Example_events() {
 	// bakery: closed
 	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/ticket-step"
 	// bakery: closed
+}
+
+// Does the app of the guide have a valid config?
+func TestTicketApp(t *testing.T) {
+	if _, err := NewTicketApp(&rest.Config{Host: "http://offline.invalid"}, &recordedTickets{}); err != nil {
+		t.Error(err)
+	}
+	_ = runTicketApp // needs a cluster
 }
