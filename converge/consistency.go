@@ -41,7 +41,7 @@ func (r *run) consistent(p *process, inner reconcile.Reconciler) reconcile.Recon
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		journal := &guard.Journal{}
 		ctx = context.WithValue(ctx, journalKey{}, journal)
-		if wait := gate.Enter(ctx, "converge", req, journal, guard.DefaultTimeout); wait > 0 {
+		if wait := gate.Enter(ctx, req, journal, guard.DefaultTimeout); wait > 0 {
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 		defer gate.Leave(req, journal)

@@ -17,9 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	_ "trueup.dev/operator"    // registers metrics
-	_ "trueup.dev/reconcilers" // registers metrics
-
 	"trueup.dev/observe"
 	"trueup.dev/observe/logs"
 	"trueup.dev/observe/metrics"

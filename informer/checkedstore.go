@@ -7,33 +7,18 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
 )
-
-var (
-	storeErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trueup_informer_store_errors_total",
-		Help: "Calls of the store of an informer that have failed. What they were for is read from the API server when it " +
-			"is needed.",
-	}, []string{"kind", "operation"})
-
-	liveReads = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trueup_informer_live_reads_total",
-		Help: "Reads from the API server because the store of an informer did not have what it should.",
-	}, []string{"kind"})
-)
-
-func init() {
-	metrics.Registry.MustRegister(storeErrors, liveReads)
-}
 
 const (
 	// toleratedFailures is the number of consecutive failures after which the store is paused.
@@ -45,11 +30,13 @@ const (
 	outageEnd = 10 * time.Second
 )
 
-// checkedStore verifies everything that a store returns. To callers, a failure of the store is a miss. It counts each
+// checkedStore verifies everything that a store returns. To callers, a failure of the store is a miss. It reports each
 // failure, and logs the beginning and the end of an outage.
 type checkedStore struct {
-	store  Store
-	kind   string
+	store Store
+	// hub receives events. It is nil without a manager.
+	hub    atomic.Pointer[observe.Hub]
+	kind   schema.GroupKind
 	prefix string
 	seed   maphash.Seed
 
@@ -70,7 +57,7 @@ func newCheckedStore(store Store, gvk schema.GroupVersionKind, object client.Obj
 	case runtime.Unstructured:
 		prefix += "unstructured/"
 	}
-	return &checkedStore{store: store, kind: gvk.GroupKind().String(), prefix: prefix, seed: maphash.MakeSeed()}
+	return &checkedStore{store: store, kind: gvk.GroupKind(), prefix: prefix, seed: maphash.MakeSeed()}
 }
 
 func (s *checkedStore) keyOf(key client.ObjectKey) string {
@@ -140,7 +127,7 @@ func (s *checkedStore) isPaused() bool {
 func (s *checkedStore) judge(ctx context.Context, operation string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	log := logr.FromContextOrDiscard(ctx).WithValues("kind", s.kind, "operation", operation)
+	log := logr.FromContextOrDiscard(ctx).WithValues("kind", s.kind.String(), "operation", operation)
 	if err == nil {
 		s.failures = 0
 		if !s.failed.IsZero() && time.Since(s.failed) >= outageEnd {
@@ -152,7 +139,9 @@ func (s *checkedStore) judge(ctx context.Context, operation string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	storeErrors.WithLabelValues(s.kind, operation).Inc()
+	s.events().Report(ctx, &observe.AttemptFailed{
+		Attempt: observe.UseStore, Kind: s.kind, Operation: operation, Err: err,
+	})
 	if s.failed.IsZero() {
 		log.Error(err, "the store of an informer fails; reading objects from the API server until it works again")
 	}
@@ -162,6 +151,15 @@ func (s *checkedStore) judge(ctx context.Context, operation string, err error) {
 	}
 }
 
-func (s *checkedStore) countLive() {
-	liveReads.WithLabelValues(s.kind).Inc()
+// missed reports that objects are read from the API server.
+func (s *checkedStore) missed(ctx context.Context) {
+	s.events().Report(ctx, &observe.StoreMissed{Kind: s.kind})
+}
+
+// events returns the hub of the manager, or that of what belongs to no manager.
+func (s *checkedStore) events() *observe.Hub {
+	if hub := s.hub.Load(); hub != nil {
+		return hub
+	}
+	return metrics.Enable(nil)
 }

@@ -20,6 +20,7 @@ import (
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/observe"
 	"trueup.dev/resource"
 )
 
@@ -146,6 +147,9 @@ func newCustomCache(
 
 // Object implements [Informer].
 func (c *CustomCache) Object() client.Object { return c.object }
+
+// reportTo sets the hub that receives the events of the store.
+func (c *CustomCache) reportTo(hub *observe.Hub) { c.store.hub.Store(hub) }
 
 // empty returns an empty object that the caller may change.
 func (c *CustomCache) empty() client.Object { return c.object.DeepCopyObject().(client.Object) }

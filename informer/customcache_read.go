@@ -172,7 +172,7 @@ func (c *CustomCache) each(ctx context.Context, keys []client.ObjectKey, do func
 
 // readLive reads an object from the API server. An object that the informer does not select counts as not found.
 func (c *CustomCache) readLive(ctx context.Context, key client.ObjectKey) (client.Object, error) {
-	c.store.countLive()
+	c.store.missed(ctx)
 	if c.selection.labels == nil && c.selection.fields == nil {
 		obj := c.empty()
 		if err := c.live.Get(ctx, key, obj); err != nil {
@@ -193,7 +193,7 @@ func (c *CustomCache) readLive(ctx context.Context, key client.ObjectKey) (clien
 func (c *CustomCache) listLive(
 	ctx context.Context, wanted map[client.ObjectKey]struct{}, do func(obj client.Object),
 ) error {
-	c.store.countLive()
+	c.store.missed(ctx)
 	var errs []error
 	for _, f := range c.feeds {
 		errs = append(errs, c.pages(ctx, f.namespace, nil, func(obj client.Object) {

@@ -15,6 +15,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/observe"
 )
 
 // Shard returns an [Options.ShardFilter] for one of several instances that share the objects of a kind. Each
@@ -45,6 +47,8 @@ type shardInformer struct {
 	Informer
 	filter func(object client.Object) bool
 }
+
+func (s *shardInformer) reportTo(hub *observe.Hub) { reportTo(s.Informer, hub) }
 
 func (s *shardInformer) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,

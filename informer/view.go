@@ -9,18 +9,18 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
 )
 
 // View returns a view of the manager in which the objects of one kind come from an informer. The cache, the client and
@@ -34,6 +34,9 @@ import (
 //
 // View makes no request. While the API server is unreachable, or does not serve the kind, the manager waits and
 // retries. The reason is logged once, and the metric trueup_informer_start_failures_total counts the failures.
+//
+// The metrics of package observe/metrics are enabled for the manager, unless observe.Of(mgr).Remove(metrics.Default())
+// is called, before or afterwards.
 func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error) {
 	if made, ok := informer.(interface{ isEmpty() bool }); ok && made.isEmpty() || nilcheck.IsNil(informer) {
 		return nil, fmt.Errorf("informer %q must not be nil", name)
@@ -47,8 +50,10 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 		return nil, fmt.Errorf("informer %q: %w", name, err)
 	}
 	started := startedInformer{
-		informer, gvk.GroupKind().String(), mgr.GetLogger().WithValues("informer", name, "kind", gvk.GroupKind().String()),
+		informer, gvk.GroupKind(), mgr.GetLogger().WithValues("informer", name, "kind", gvk.GroupKind().String()),
+		metrics.Enable(mgr),
 	}
+	reportTo(informer, started.hub)
 	if err := mgr.Add(started); err != nil {
 		return nil, fmt.Errorf("add informer %q: %w", name, err)
 	}
@@ -63,21 +68,20 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 	}, nil
 }
 
-var startFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "trueup_informer_start_failures_total",
-	Help: "Failed attempts to start an informer. Each attempt is retried.",
-}, []string{"kind"})
-
-func init() {
-	metrics.Registry.MustRegister(startFailures)
+// reportTo sets the hub that receives the events of an informer, if it has events.
+func reportTo(informer Informer, hub *observe.Hub) {
+	if reports, ok := informer.(interface{ reportTo(hub *observe.Hub) }); ok {
+		reports.reportTo(hub)
+	}
 }
 
 // startedInformer adds GetCache to an informer, so that the manager starts it as a cache and waits for it before it
 // starts anything else.
 type startedInformer struct {
 	Informer
-	kind string
+	kind schema.GroupKind
 	log  logr.Logger
+	hub  *observe.Hub
 }
 
 func (i startedInformer) GetCache() cache.Cache { return i }
@@ -89,7 +93,7 @@ func (i startedInformer) WaitForCacheSync(ctx context.Context) bool {
 		_, err := lifecycle.EventsOf(ctx, i.Informer)
 		return err
 	}, func(err error, failures int) bool {
-		startFailures.WithLabelValues(i.kind).Inc()
+		i.hub.Report(ctx, &observe.AttemptFailed{Attempt: observe.StartInformer, Kind: i.kind, Err: err})
 		if failures == 1 {
 			i.log.Info("unable to start the informer, retrying", "reason", err.Error())
 		}

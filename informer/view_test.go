@@ -11,14 +11,62 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/internal/apitest"
 	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
 	"trueup.dev/resource"
 )
+
+// The events of an informer, also of a shard, go to the listeners of the manager of its view.
+func TestView_ReportsToTheManager(t *testing.T) {
+	kind := resource.Kind{
+		Schema: resource.NewSimpleSchema(
+			"", "v1", &corev1.ConfigMap{}, &corev1.ConfigMapList{}, resource.WithKind("ConfigMap"),
+		),
+	}
+	supplier := CustomCacheSupplier(func(resource.Kind) (Store, error) { return failing{}, nil })
+	for name, tc := range map[string]struct {
+		options Options
+		removed bool
+		want    float64
+	}{
+		"by default": {want: 1},
+		"removed":    {removed: true},
+		"a shard":    {options: Options{ShardFilter: func(client.Object) bool { return true }}, want: 1},
+		"a shard, removed": {
+			options: Options{ShardFilter: func(client.Object) bool { return true }}, removed: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{
+				Metrics: metricsserver.Options{BindAddress: "0"},
+			})
+			must(t, err)
+			if tc.removed {
+				observe.Of(mgr).Remove(metrics.Default())
+			}
+			informer, err := supplier(kind, mgr, tc.options)
+			must(t, err)
+			_, err = View(mgr, "it", informer)
+			must(t, err)
+			if shard, ok := informer.(*shardInformer); ok {
+				informer = shard.Informer
+			}
+			labels := map[string]string{"kind": "ConfigMap"}
+			before := apitest.Counted(t, "trueup_informer_store_errors_total", labels)
+			informer.(*CustomCache).store.delete(t.Context(), client.ObjectKey{Name: "a"})
+			if got := apitest.Counted(t, "trueup_informer_store_errors_total", labels) - before; got != tc.want {
+				t.Errorf("%v failures counted, want %v", got, tc.want)
+			}
+		})
+	}
+}
 
 // Set-up makes no request. While the API server is unreachable, the manager is not ready and reports the reason.
 func TestView_NeedsNoAPIServer(t *testing.T) {
@@ -46,7 +94,7 @@ func TestView_NeedsNoAPIServer(t *testing.T) {
 				t.Error("the view does not have the listeners of the manager")
 			}
 
-			started := startedInformer{informer, "ConfigMap", mgr.GetLogger()}
+			started := startedInformer{informer, schema.GroupKind{Kind: "ConfigMap"}, mgr.GetLogger(), metrics.Enable(mgr)}
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)
 			if err := started.check(req); err == nil {
 				t.Error("the informer is ready")

@@ -15,7 +15,8 @@ import (
 // [StepStarted], [StepFinished], [Call], [Tracked] and [StuckFound] as they happen; then [LoopFound], if the run is part
 // of a loop; then [ReconcileFinished]. A run that waits for the caches has a [StaleWait] instead of steps.
 //
-// A [CacheWait] belongs to no run: it is about a controller that cannot start.
+// The other events of type [Reported] occur at any time. A [CacheWait], which is about a controller that cannot start,
+// and a [HandlerMemory] belong to no run.
 //
 // Events are reused: a listener must not keep one. It may keep a [Run], but that keeps objects of caches in memory.
 type Event interface{ event() }
@@ -115,32 +116,9 @@ type Tracked struct {
 	Selector string
 }
 
-// StaleWait means that the reconcile does nothing yet, because the caches do not have the last writes for the object. A
-// run with this event has no steps.
-type StaleWait struct {
-	Run *Run
-	// Wait is the time until the request is tried again.
-	Wait time.Duration
-}
-
-// LoopFound means that reconciles of an object repeat without a reason from outside, or that another client changes
-// what they write back and forth. Reconcilers of this module delay further reconciles of the object. Those of other
-// reconcilers are not delayed, and the event is repeated at most twice a minute while the loop lasts.
-type LoopFound struct {
-	Run *Run
-	// Reconciles is the number of reconciles of the loop so far, and Within is the time that they took.
-	Reconciles int
-	Within     time.Duration
-	// Repeats describes what is repeated: the step, the object, and the changed fields, without values; or the field that
-	// changes back and forth, with its writers.
-	Repeats []string
-}
-
 func (*ReconcileStarted) event()  {}
 func (*ReconcileFinished) event() {}
 func (*StepStarted) event()       {}
 func (*StepFinished) event()      {}
 func (*Call) event()              {}
 func (*Tracked) event()           {}
-func (*StaleWait) event()         {}
-func (*LoopFound) event()         {}

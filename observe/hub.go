@@ -37,8 +37,15 @@ type Hub struct {
 // hubs maps the identities of managers to their hubs.
 var hubs sync.Map
 
-// Of returns the hub of a manager. It is the same for each call, also for a type that embeds the manager.
+// withoutManager is the hub of what belongs to no manager.
+var withoutManager Hub
+
+// Of returns the hub of a manager. It is the same for each call, also for a type that embeds the manager. Of(nil) is
+// the hub of what belongs to no manager, such as reconcilers with a config that was not made for one.
 func Of(mgr manager.Manager) *Hub {
+	if mgr == nil {
+		return &withoutManager
+	}
 	id, ok := identify(mgr)
 	if !ok {
 		return &Hub{}

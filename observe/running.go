@@ -132,30 +132,6 @@ func ReportFailures(ctx context.Context, failures []step.Failure) {
 	}
 }
 
-// ReportWait passes a [StaleWait] to the hub, for the run of a context.
-func ReportWait(ctx context.Context, wait time.Duration) {
-	if r := runningFrom(ctx); r != nil {
-		r.delays(CauseStaleRead)
-		r.hub.Observe(ctx, &StaleWait{Run: &r.Run, Wait: wait})
-	}
-}
-
-// ReportLoop passes a [LoopFound] to the hub, for the run of a context.
-func ReportLoop(ctx context.Context, loop LoopFound) {
-	if r := runningFrom(ctx); r != nil {
-		r.delays(CauseLoopDelay)
-		loop.Run = &r.Run
-		r.hub.Observe(ctx, &loop)
-	}
-}
-
-// ReportLoopDelay reports that the run of a context only waits, because the object is in a loop.
-func ReportLoopDelay(ctx context.Context) {
-	if r := runningFrom(ctx); r != nil {
-		r.delays(CauseLoopDelay)
-	}
-}
-
 func (r *running) delays(why CauseType) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

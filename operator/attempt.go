@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/observe"
 	"trueup.dev/reconcilers"
 )
 
@@ -45,8 +46,9 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, absent bool) (rec
 	settled := false
 	defer func() {
 		if !settled { // the panic propagates, and counts as a failure
-			r.settle(t, absent, r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked, nil))
-			calls.WithLabelValues(r.Name, t.action.String(), "panicked").Inc()
+			o := r.judgeFailure(ctx, t, c, reconcilers.Result{}, errPanicked, nil)
+			r.settle(t, absent, o)
+			r.report(ctx, t.action, "panicked", o)
 		}
 	}()
 	if absent && r.writesStatus() {
@@ -61,7 +63,7 @@ func (r *WithEdge[T]) attempt(ctx context.Context, resource T, absent bool) (rec
 	r.settle(t, absent, o)
 	settled = true
 
-	calls.WithLabelValues(r.Name, t.action.String(), o.label()).Inc()
+	r.report(ctx, t.action, o.label(), o)
 	if !absent && (o.acked || o.again.exhausted) {
 		if err := r.reflect(ctx, resource, t.action, o.again); err != nil {
 			// Omit the error of the attempt: if it is terminal, the condition would not be written again.
@@ -97,6 +99,13 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 	return outcome{acked: true, result: result, err: err}
 }
 
+// report reports a finished call.
+func (r *WithEdge[T]) report(ctx context.Context, action ReconcileAction, result string, o outcome) {
+	r.events().Report(ctx, &observe.HandlerCalled{
+		Handler: r.Name, Action: action.String(), Result: result, Exhausted: o.again != nil && o.again.exhausted,
+	})
+}
+
 // judgeFailure decides on the outcome of a failed attempt. requested is set if the handler itself requested another
 // call. Then the policy is not called, the failure does not count as an attempt, and even a terminal error is retried.
 func (r *WithEdge[T]) judgeFailure(
@@ -129,7 +138,6 @@ func (r *WithEdge[T]) judgeFailure(
 	switch {
 	case !retry:
 		again.exhausted = true
-		exhausted.WithLabelValues(r.Name).Inc()
 		// Info and not Error, because controller-runtime logs the returned error.
 		log.Info(
 			"giving up until the resource changes", "action", t.action.String(), "attempts", t.attempt+1, "reason", err.Error(),

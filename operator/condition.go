@@ -150,9 +150,9 @@ func patchConditions(ctx context.Context, resource client.Object, change func(cl
 	return err
 }
 
-// observe writes the generation of a resource to its status. The UID in the patch protects a new resource of the same
-// name.
-func observe(ctx context.Context, resource client.Object) error {
+// writeObserved writes the generation of a resource to its status. The UID in the patch protects a new resource of the
+// same name.
+func writeObserved(ctx context.Context, resource client.Object) error {
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)
 	if err != nil {
 		return err

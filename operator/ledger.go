@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +21,8 @@ type ledger struct {
 	// partly reports whether the ledger keeps only parts of resources.
 	partly bool
 
-	// size counts the records. Optional.
-	size prometheus.Gauge
+	// resized is called after the number of records has changed. Optional.
+	resized func(change int)
 
 	mu      sync.Mutex
 	records map[types.NamespacedName]*record
@@ -88,25 +87,28 @@ func (l *ledger) see(key types.NamespacedName) *record {
 	if r == nil {
 		r = &record{}
 		l.records[key] = r
-		if l.size != nil {
-			l.size.Inc()
-		}
 	}
 	return r
 }
 
 // with calls do with the record of a resource, and then drops the record if it is empty.
 func (l *ledger) with(key types.NamespacedName, do func(r *record)) {
+	if change := l.change(key, do); change != 0 && l.resized != nil {
+		l.resized(change)
+	}
+}
+
+// change is with, and returns the change of the number of records.
+func (l *ledger) change(key types.NamespacedName, do func(r *record)) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before := len(l.records)
 	r := l.see(key)
 	do(r)
 	if r.acked == nil && r.known == nil && r.finished == "" && r.pending == nil && r.latest == nil && !r.busy {
 		delete(l.records, key)
-		if l.size != nil {
-			l.size.Dec()
-		}
 	}
+	return len(l.records) - before
 }
 
 func (l *ledger) len() int {

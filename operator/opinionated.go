@@ -268,7 +268,7 @@ func (r *Opinionated[T]) reconcile(ctx context.Context, resource T) (reconcilers
 	if !r.Handler.place.patchesStatus || observed == nil || *observed == resource.GetGeneration() {
 		return result, nil
 	}
-	return result, observe(ctx, resource)
+	return result, writeObserved(ctx, resource)
 }
 
 // keep adds the finalizer, so that the resource cannot be deleted before the handler has handled the deletion.

@@ -14,6 +14,8 @@ import (
 
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/step"
+	"trueup.dev/observe"
+	"trueup.dev/observe/metrics"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
 )
@@ -91,9 +93,11 @@ type WithEdge[Type client.Object] struct {
 	PreviousState PreviousState
 
 	lazyInit sync.Once
-	listens  bool
-	ledger   ledger
-	place    place
+	// hub receives events. It is nil before the set-up.
+	hub     *observe.Hub
+	listens bool
+	ledger  ledger
+	place   place
 }
 
 // place describes the root that a handler runs below.
@@ -133,13 +137,27 @@ func (r *WithEdge[T]) init() {
 			r.React = ReactAny
 		}
 		r.ledger.partly = r.PreviousState != PreviousFull
-		r.ledger.size = remembered.WithLabelValues(r.Name)
+		r.ledger.resized = func(change int) {
+			r.events().Observe(context.Background(), &observe.HandlerMemory{Handler: r.Name, Change: change})
+		}
 	})
+}
+
+// events returns the hub of the manager, or that of what belongs to no manager.
+func (r *WithEdge[T]) events() *observe.Hub {
+	if r.hub == nil {
+		return metrics.Enable(nil)
+	}
+	return r.hub
 }
 
 // SetupWithManager records the events of the resource's kind, and sets up the nested reconciler.
 func (r *WithEdge[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
 	r.init()
+	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil {
+		r.hub = config.Hub()
+	}
+	r.ledger.resized(0)
 	validating, pass := setupcheck.Begin(ctx)
 	if err := r.Validate(validating); err != nil {
 		return err

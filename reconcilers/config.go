@@ -132,13 +132,23 @@ const defaultSyncPeriod = 10 * time.Hour
 //
 // The second argument is ignored and may be nil. Users of earlier versions pass the kind of the resource.
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
-	hub := observe.Of(mgr)
-	hub.AddDefault(metrics.Default())
-	config := Config{syncPeriod: syncPeriod, hub: hub, recorded: &recordedEvents{}}
+	config := Config{syncPeriod: syncPeriod, hub: metrics.Enable(mgr), recorded: &recordedEvents{}}
 	if config.noSyncPeriod = syncPeriod <= 0; config.noSyncPeriod {
 		config.syncPeriod = defaultSyncPeriod
 	}
 	return config.WithCluster(mgr).WithTracker()
+}
+
+// Hub returns the hub that receives what the reconcilers do: that of the manager, or if the config was not created for
+// one, the hub of what belongs to no manager.
+func (c Config) Hub() *observe.Hub { return hubOr(c.hub) }
+
+// hubOr returns the hub of a manager, or that of what belongs to no manager.
+func hubOr(hub *observe.Hub) *observe.Hub {
+	if hub == nil {
+		return metrics.Enable(nil)
+	}
+	return hub
 }
 
 // IsEmpty reports whether c is the zero Config.
@@ -177,7 +187,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		noSyncPeriod: c.noSyncPeriod,
 		hub:          c.hub,
 		guard:        guarded,
-		owners:       newOwnerIndexes(cluster.GetFieldIndexer()),
+		owners:       newOwnerIndexes(cluster.GetFieldIndexer(), c.hub),
 		cache:        cluster.GetCache(),
 	}
 }

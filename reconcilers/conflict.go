@@ -32,13 +32,12 @@ func (r *request) compareWrites(ctx context.Context, root root) {
 
 // reportRemade logs and counts an object that is created and deleted in turns, and records an event.
 func (r *request) reportRemade(ctx context.Context, root root, object hotloop.Remade) {
-	cause, text := causeSelf, object.Describe()
+	cause, text := observe.LoopSelf, object.Describe()
 	if object.CreatedBy == "" || object.DeletedBy == "" {
-		cause = causeWriter
+		cause = observe.LoopWriter
 	}
-	hotLoops.WithLabelValues(root.name, cause).Inc()
-	observe.ReportLoop(ctx, observe.LoopFound{
-		Reconciles: object.Times, Within: object.Within, Repeats: []string{text},
+	root.reportLoop(ctx, observe.LoopFound{
+		Cause: cause, Reconciles: object.Times, Within: object.Within, Repeats: []string{text},
 	})
 	logr.FromContextOrDiscard(ctx).Info("hot loop: an object is created and deleted in turns, reconciles are delayed",
 		"object", object.Object(), "times", object.Times, "within", object.Within.Round(time.Second).String(),
@@ -50,13 +49,12 @@ func (r *request) reportRemade(ctx context.Context, root root, object hotloop.Re
 func (r *request) reportConflict(
 	ctx context.Context, root root, conflict hotloop.Conflict, w *hotloop.ObjectWrite,
 ) {
-	cause, text := causeWriter, w.Describe(conflict)
+	cause, text := observe.LoopWriter, w.Describe(conflict)
 	if conflict.Refused {
-		cause = causeRefused
+		cause = observe.LoopRefused
 	}
-	hotLoops.WithLabelValues(root.name, cause).Inc()
-	observe.ReportLoop(ctx, observe.LoopFound{
-		Reconciles: conflict.Times, Within: conflict.Within, Repeats: []string{text},
+	root.reportLoop(ctx, observe.LoopFound{
+		Cause: cause, Reconciles: conflict.Times, Within: conflict.Within, Repeats: []string{text},
 	})
 	logr.FromContextOrDiscard(ctx).Info("hot loop: two writers change a field back and forth, reconciles are delayed",
 		"object", fmt.Sprintf("%s %s", w.Kind.Kind, w.Key), "field", w.Field(conflict), "times", conflict.Times,

@@ -3,29 +3,19 @@
 package reconcilers
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/internal/defaults"
 	"trueup.dev/internal/difference"
+	"trueup.dev/observe"
 )
-
-var schemaFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "trueup_schema_failures_total",
-	Help: "Number of failed attempts to read the defaults of a kind from the API server. " +
-		"The next attempt follows after ten minutes.",
-}, []string{"kind"})
-
-func init() {
-	metrics.Registry.MustRegister(schemaFailures)
-}
 
 // comparer compares objects of a kind before they are written. The zero value is ready to use. It is safe for
 // concurrent use.
@@ -61,7 +51,7 @@ func (c *comparer[T]) withDefaults(w writer, current, actual T) (filled T, known
 		return filled, true
 	}
 	mayExplain := mayBeDefaults(difference.Between(actual, current))
-	byServer, known := withSchemaDefaults(w.log, w.config, &c.schemas, current, mayExplain)
+	byServer, known := withSchemaDefaults(w.ctx, w.log, w.config, &c.schemas, current, mayExplain)
 	if !known {
 		return current, false
 	}
@@ -73,7 +63,7 @@ func (c *comparer[T]) withDefaults(w writer, current, actual T) (filled T, known
 // schema is known. It reads the schema from the server only if defaults may explain all differences to the stored
 // object.
 func withSchemaDefaults(
-	log logr.Logger, config Config, schemas *defaults.Schemas, obj client.Object, mayExplain bool,
+	ctx context.Context, log logr.Logger, config Config, schemas *defaults.Schemas, obj client.Object, mayExplain bool,
 ) (filled client.Object, known bool) {
 	if config.Client == nil || config.Discovery == nil {
 		return nil, false
@@ -84,7 +74,9 @@ func withSchemaDefaults(
 	}
 	schema, known, fresh, err := schemas.For(config.Discovery, kind, !mayExplain)
 	if err != nil && fresh {
-		schemaFailures.WithLabelValues(kind.Kind).Inc()
+		config.Hub().Report(ctx, &observe.AttemptFailed{
+			Attempt: observe.ReadSchema, Kind: kind.GroupKind(), Err: err,
+		})
 		log.Info("unable to read the defaults of a kind, redundant writes are possible",
 			"kind", kind.GroupKind().String(), "reason", err.Error())
 	}

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/guard"
@@ -21,32 +19,6 @@ import (
 	"trueup.dev/internal/step"
 	"trueup.dev/observe"
 )
-
-var (
-	hotLoops = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trueup_hot_loops_total",
-		Help: "Number of detected hot loops, by cause. self: the controller reconciled a resource repeatedly because of " +
-			"its own previous reconcile. writer: the controller and another field manager change a field back and forth, " +
-			"or create and delete an object in turns. refused: the API server repeatedly stores another value than the " +
-			"controller sends.",
-	}, []string{"controller", "cause"})
-
-	hotLoopWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trueup_hot_loop_waits_total",
-		Help: "Number of requests that were delayed because the resource is in a hot loop.",
-	}, []string{"controller"})
-)
-
-// Causes of hot loops.
-const (
-	causeSelf    = "self"
-	causeWriter  = "writer"
-	causeRefused = "refused"
-)
-
-func init() {
-	metrics.Registry.MustRegister(hotLoops, hotLoopWaits)
-}
 
 // enterLoop returns what hot loops mean for a request: its delay, and whether it is inspected.
 func (r root) enterLoop(ctx context.Context, requests *requests, req Request) hotloop.Entry {
@@ -57,7 +29,7 @@ func (r root) enterLoop(ctx context.Context, requests *requests, req Request) ho
 		return r.changedByOthers(ctx, req, requests.step.of(r).resource(req), look)
 	})
 	if entry.Wait > 0 {
-		hotLoopWaits.WithLabelValues(r.name).Inc()
+		r.reportDeferred(ctx, observe.DeferLoop)
 		requests.looping.delayed(r.config, req)
 	}
 	return entry
@@ -91,12 +63,13 @@ func (r *request) leaveLoop(ctx context.Context, root root, result Result, err e
 	if loop == nil {
 		return
 	}
-	hotLoops.WithLabelValues(root.name, causeSelf).Inc()
 	repeats := r.requests.loops.Repetitions(r.scope.request, &r.journal, r.started)
 	if path, after := r.requeues.shortest(); after > 0 {
 		repeats = append(repeats, fmt.Sprintf("%s returns RequeueAfter %s", path, after))
 	}
-	observe.ReportLoop(ctx, observe.LoopFound{Reconciles: loop.Reconciles, Within: loop.Within, Repeats: repeats})
+	root.reportLoop(ctx, observe.LoopFound{
+		Cause: observe.LoopSelf, Reconciles: loop.Reconciles, Within: loop.Within, Repeats: repeats,
+	})
 	within := loop.Within.Round(time.Millisecond).String()
 	logr.FromContextOrDiscard(ctx).Info("hot loop: each reconcile triggers the next one, further reconciles are delayed",
 		"reconciles", loop.Reconciles, "within", within, "repeats", repeats)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/guard"
+	"trueup.dev/observe"
 )
 
 // ownerIndexField is the name of the cache index of objects by the UID of their controller.
@@ -26,6 +27,7 @@ const ownerIndexField = "trueup.dev/controller-uid"
 // one parent does not iterate over the children of all parents. All copies of a Config share it.
 type ownerIndexes struct {
 	indexer client.FieldIndexer
+	hub     *observe.Hub
 
 	mu         sync.RWMutex
 	registered map[ownerIndex]struct{}
@@ -52,8 +54,8 @@ func (i ownerIndex) values(obj client.Object) []string {
 	return nil
 }
 
-func newOwnerIndexes(indexer client.FieldIndexer) *ownerIndexes {
-	return &ownerIndexes{indexer: indexer, registered: map[ownerIndex]struct{}{}}
+func newOwnerIndexes(indexer client.FieldIndexer, hub *observe.Hub) *ownerIndexes {
+	return &ownerIndexes{indexer: indexer, hub: hub, registered: map[ownerIndex]struct{}{}}
 }
 
 // setUp registers an index. Obj is an object of its kind. If registration needs the API server, it is delayed until the

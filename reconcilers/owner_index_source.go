@@ -11,26 +11,15 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/lifecycle"
+	"trueup.dev/observe"
 )
-
-var ownerIndexFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "trueup_owner_index_failures_total",
-	Help: "Number of failed attempts to index a kind of children by owner when a controller starts. " +
-		"Each attempt is retried.",
-}, []string{"kind"})
-
-func init() {
-	metrics.Registry.MustRegister(ownerIndexFailures)
-}
 
 // ownerIndexSource registers an owner index when its controller starts, before the workers start. It is a source
 // because a controller waits for its sources. It delivers no events.
@@ -70,7 +59,9 @@ func (s *ownerIndexSource) WaitForSync(ctx context.Context) error {
 		if !isTemporary(err) {
 			return false
 		}
-		ownerIndexFailures.WithLabelValues(s.index.kind.Kind).Inc()
+		hubOr(s.indexes.hub).Report(ctx, &observe.AttemptFailed{
+			Attempt: observe.IndexOwners, Kind: s.index.kind.GroupKind(), Err: err,
+		})
 		if failures == 1 {
 			s.log.Info("unable to index children by owner yet, trying again", "kind", s.index.kind.Kind, "reason", err.Error())
 		}

@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"trueup.dev/observe"
 )
 
 const (
@@ -99,18 +99,11 @@ func (r *reflectedErrorsOf) succeeded(parent client.Object, id string) {
 	r.failed.put(parent, after, now, now.Add(stateTTL))
 }
 
-var reflectedErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "trueup_reflected_errors_total",
-	Help: "Number of errors of children that were reflected on the status of the parent and not returned.",
-}, []string{"controller", "reason"})
-
-func init() {
-	metrics.Registry.MustRegister(reflectedErrors)
-}
-
 // reflected records that a request has reflected errors of children. It is safe for concurrent use.
 type reflected struct {
 	reconciler string
+	config     *Config
+	ctx        context.Context //nolint:containedctx // the errors belong to the run of the request
 	// retry reports whether at least one error must be retried, because no event announces a change.
 	retry atomic.Bool
 	// failed reports whether at least one error was reflected.
@@ -122,7 +115,7 @@ func (r *reflected) note(reason metav1.StatusReason, watched bool) {
 	if r == nil {
 		return
 	}
-	reflectedErrors.WithLabelValues(r.reconciler, string(reason)).Inc()
+	r.config.Hub().Report(r.ctx, &observe.ErrorReflected{Reconciler: r.reconciler, Reason: string(reason)})
 	r.failed.Store(true)
 	if !watched {
 		r.retry.Store(true)

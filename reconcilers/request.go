@@ -92,22 +92,25 @@ func (r root) beginRequest(
 ) (_ context.Context, this *request, wait time.Duration) {
 	this = &request{
 		scope: scope, requests: requests, byController: byController,
-		reflected: reflected{reconciler: r.name}, trace: step.Trace{Ignore: isQuiet}, started: time.Now(),
+		reflected: reflected{reconciler: r.name, config: scope.originalConfig, ctx: ctx},
+		trace:     step.Trace{Ignore: isQuiet}, started: time.Now(),
 	}
 	this.waits.byController = byController
 	loop := hotloop.Entry{}
 	if byController && !r.config.AllowHotLoops {
 		this.findsLoops = true
 		if loop = r.enterLoop(ctx, requests, scope.request); loop.Wait > 0 {
-			observe.ReportLoopDelay(ctx)
 			return ctx, nil, loop.Wait
 		}
 	}
 	if byController && r.config.guard != nil && !r.config.AllowStaleReads {
-		wait = requests.gate.Enter(ctx, r.name, scope.request, &this.journal, r.config.staleReadsTimeout())
+		wait = requests.gate.Enter(ctx, scope.request, &this.journal, r.config.staleReadsTimeout())
 		if wait > 0 {
-			observe.ReportWait(ctx, wait)
+			r.config.Hub().Report(ctx, &observe.StaleWait{Reconciler: r.name, Wait: wait})
 			return ctx, nil, wait
+		}
+		if this.journal.TimedOut() {
+			r.reportDeferred(ctx, observe.DeferStaleTimeout)
 		}
 		this.guarded = true
 	}

@@ -55,6 +55,17 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 	return observe.Controller(bldr)
 }
 
+// reportDeferred reports that a request continues later, or that it no longer waits.
+func (r root) reportDeferred(ctx context.Context, reason observe.DeferReason) {
+	r.config.Hub().Report(ctx, &observe.Deferred{Reconciler: r.name, Reason: reason})
+}
+
+// reportLoop reports a hot loop of a request.
+func (r root) reportLoop(ctx context.Context, loop observe.LoopFound) {
+	loop.Reconciler = r.name
+	r.config.Hub().Report(ctx, &loop)
+}
+
 // hooks are the user's functions that run before and after each request.
 type hooks struct {
 	before func(ctx context.Context, req Request) (context.Context, Result, error)

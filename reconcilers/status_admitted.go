@@ -42,7 +42,7 @@ func (a *admittedStatuses) isStored(
 		return false
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	filled, known := withSchemaDefaults(log, config, &a.schemas, obj, true)
+	filled, known := withSchemaDefaults(ctx, log, config, &a.schemas, obj, true)
 	if !known || !status.equal(filled, stored) {
 		return false
 	}

@@ -11,29 +11,18 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/duck"
+	"trueup.dev/observe"
 )
 
-var unwatchedReferences = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "trueup_tracked_unwatched_total",
-	Help: "Number of tracked references to objects of kinds that the controller does not watch with EnqueueTracked: " +
-		"changes of these objects do not trigger reconciles.",
-}, []string{"controller", "kind"})
-
-func init() {
-	metrics.Registry.MustRegister(unwatchedReferences)
-}
-
-// warnUnwatched counts a reference to an object of a kind that the controller does not watch. Once for each kind, it
+// warnUnwatched reports a reference to an object of a kind that the controller does not watch. Once for each kind, it
 // logs the line of code to add.
 func (c Config) warnUnwatched(ctx context.Context, watched *watched, kind schema.GroupKind, tracked runtime.Object) {
-	unwatchedReferences.WithLabelValues(watched.reconciler, kind.String()).Inc()
+	c.Hub().Report(ctx, &observe.TrackedUnwatched{Reconciler: watched.reconciler, Kind: kind})
 	if watched.warnOnce(kind) {
 		logr.FromContextOrDiscard(ctx).Info("the kind of a tracked object is not watched, its changes will not trigger the "+
 			"resource",

@@ -9,27 +9,10 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"trueup.dev/observe"
 	"trueup.dev/tracker"
 )
-
-var (
-	haltedRetries = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trueup_halted_retries_total",
-		Help: "Number of requests that halted without a RequeueAfter and are retried with back-off.",
-	}, []string{"controller"})
-
-	haltedWaits = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trueup_halted_waits_total",
-		Help: "Number of requests that halted on tracked objects and are retried when one of the objects changes.",
-	}, []string{"controller"})
-)
-
-func init() {
-	metrics.Registry.MustRegister(haltedRetries, haltedWaits)
-}
 
 // waits records what a request waits for, based on the references that its steps have tracked. Steps that succeed wait
 // for nothing. Methods do nothing on a nil receiver.
@@ -249,14 +232,14 @@ func (r *request) halted(ctx context.Context, root root, result Result, err erro
 	}
 	requeue := result.Requeue //nolint:staticcheck // reconcilers may still set it
 	if !waits.other && !requeue && root.config.syncPeriod > 0 {
-		haltedWaits.WithLabelValues(root.name).Inc()
+		root.reportDeferred(ctx, observe.DeferHaltWait)
 		if halts.count(r.scope.request, true) {
 			log.Info("halted until a tracked object changes", "tracked", describe(waits.last))
 		}
 		result = r.retryStale(root.config, withPriority(Result{RequeueAfter: root.config.syncPeriod}, result))
 		return r.retryReflected(result)
 	}
-	haltedRetries.WithLabelValues(root.name).Inc()
+	root.reportDeferred(ctx, observe.DeferHaltRetry)
 	if halts.count(r.scope.request, false) {
 		log.Info("halted several times in a row, retrying with back-off", "retries", logAfterRetries, "to avoid this",
 			"track the missing object and watch its kind with EnqueueTracked, "+

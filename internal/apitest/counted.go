@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Counted returns the sum of a counter of this process over all series with the labels.
+// Counted returns the sum of a counter or gauge of this process over all series with the labels.
 func Counted(t testing.TB, name string, labels map[string]string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -26,7 +26,7 @@ func Counted(t testing.TB, name string, labels map[string]string) (sum float64) 
 					continue metrics
 				}
 			}
-			sum += metric.GetCounter().GetValue()
+			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 		}
 	}
 	return sum

@@ -54,7 +54,7 @@ var libraries = []string{
 	"github.com/fatih/color",
 	"github.com/go-logr/logr",
 	"github.com/google/go-cmp",
-	"github.com/prometheus/client_golang",
+	prometheusClient,
 	"gomodules.xyz/jsonpatch/v2",
 	"k8s.io/api",
 	"k8s.io/apiextensions-apiserver",
@@ -91,6 +91,13 @@ const (
 
 // flagParser is the module that package plan parses flags with. client-go requires it, too.
 const flagParser = "github.com/spf13/pflag"
+
+// prometheusClient is the module that makes metrics. Besides observe/metrics, only appCollectors imports it, which
+// registers what an app has made.
+const (
+	prometheusClient = "github.com/prometheus/client_golang"
+	appCollectors    = "operator/runner.go"
+)
 
 // tools are the modules that only the command line tool, examples and tests use.
 var tools = []string{
@@ -278,6 +285,27 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 	}
 	if checked == 0 {
 		t.Error("no imports were checked")
+	}
+}
+
+// TestOnlyOnePackageMakesMetrics checks that reconcilers, informers and handlers report events, of which
+// observe/metrics makes metrics: who removes that listener removes all metrics.
+func TestOnlyOnePackageMakesMetrics(t *testing.T) {
+	found := 0
+	for _, f := range sourceFiles(t) {
+		if !f.isGo() || strings.HasSuffix(f.path, "_test.go") ||
+			!strings.Contains(f.content, `"`+prometheusClient) {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(f.path, "observe/metrics/"):
+			found++
+		case f.path != appCollectors:
+			t.Errorf("%s imports %s: report an event of package observe instead", f.path, prometheusClient)
+		}
+	}
+	if found == 0 {
+		t.Errorf("no file of observe/metrics imports %s", prometheusClient)
 	}
 }
 

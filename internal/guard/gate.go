@@ -36,10 +36,9 @@ type Gate struct {
 	swept    time.Time
 }
 
-// Enter returns how long to defer the request, or 0 if it may run with the given journal. The name of the controller is
-// used in metrics.
+// Enter returns how long to defer the request, or 0 if it may run with the given journal.
 func (g *Gate) Enter(
-	ctx context.Context, controller string, req reconcile.Request, journal *Journal, timeout time.Duration,
+	ctx context.Context, req reconcile.Request, journal *Journal, timeout time.Duration,
 ) time.Duration {
 	if g.waiting.Load() == 0 {
 		return 0
@@ -58,7 +57,6 @@ func (g *Gate) Enter(
 	waited := now.Sub(earlier.blocked)
 	late, blocked := earlier.settle(func(w write) bool { return w.observed(ctx, waited) })
 	if blocked && waited < timeout {
-		staleWaits.WithLabelValues(controller).Inc()
 		after := min(firstPoll<<min(earlier.polls, 10), lastPoll, timeout-waited)
 		earlier.polls++
 		return after
@@ -66,8 +64,7 @@ func (g *Gate) Enter(
 	g.forget(req)
 	// A cache that exceeded the timeout is not waited for a second time.
 	journal.live, journal.recordReads = earlier.uncertain || blocked, !blocked
-	if blocked {
-		staleTimeouts.WithLabelValues(controller).Inc()
+	if journal.timedOut = blocked; blocked {
 		if late.cluster.overdue(late) {
 			journal.excluded = &Object{late.cluster, late.kind, late.key}
 		}

@@ -22,6 +22,8 @@ type Journal struct {
 	// recordReads reports whether the caches must observe what this request reads before the next request reads from them:
 	// the result may stem from a write with an unknown outcome.
 	recordReads bool
+	// timedOut reports whether the request was deferred for the longest time.
+	timedOut bool
 	// excluded is an object that was written before and that the cache leaves out, or nil.
 	excluded *Object
 	// unseen reports whether the request depends on an object that is missing in the caches.
@@ -95,6 +97,9 @@ func (j *Journal) ComesAgain() bool {
 
 // Live reports whether reads must bypass the caches.
 func (j *Journal) Live() bool { return j != nil && j.live }
+
+// TimedOut reports whether the request was deferred for the longest time, and a cache still lacks a write.
+func (j *Journal) TimedOut() bool { return j.timedOut }
 
 // add records a write. Only the last of several writes to an object matters.
 func (j *Journal) add(w write) {

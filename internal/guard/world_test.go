@@ -33,6 +33,8 @@ type world struct {
 	live    countingReader
 	cluster *Cluster
 	gate    Gate
+	// timeouts is the number of requests that were deferred for the longest time.
+	timeouts int
 	// failure is the error that writes return without effect.
 	failure error
 	// position is the resource version that the cache has observed, or "" if the cache does not report it.
@@ -105,8 +107,11 @@ func (w *world) must(err error) {
 // live.
 func (w *world) reconcile(do func(ctx context.Context, c client.Client)) (wait time.Duration, live bool) {
 	journal := &Journal{}
-	if wait := w.gate.Enter(w.t.Context(), "test", request, journal, DefaultTimeout); wait > 0 {
+	if wait := w.gate.Enter(w.t.Context(), request, journal, DefaultTimeout); wait > 0 {
 		return wait, false
+	}
+	if journal.TimedOut() {
+		w.timeouts++
 	}
 	defer w.gate.Leave(request, journal)
 	if do != nil {

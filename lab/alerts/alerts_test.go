@@ -17,9 +17,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	_ "trueup.dev/operator"    // registers metrics
-	_ "trueup.dev/reconcilers" // registers metrics
-
 	"trueup.dev/observe/metrics"
 )
 

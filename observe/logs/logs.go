@@ -65,11 +65,11 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 			l.record(e.Run, func(r *record) { r.wrote(e) })
 		}
 	case *observe.LoopFound:
-		if l.log.Enabled() {
+		if e.Run != nil && l.log.Enabled() {
 			l.record(e.Run, func(r *record) { r.loop = true })
 		}
 	case *observe.StaleWait:
-		if l.lines.failing.Load() > 0 {
+		if e.Run != nil && l.lines.failing.Load() > 0 {
 			l.record(e.Run, func(r *record) { r.waits = true })
 		}
 	case *observe.ReconcileFinished:

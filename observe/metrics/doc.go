@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package metrics exposes what controllers do as metrics for Prometheus: causes of reconciles, steps, writes, failing
-// objects, and the time until a change of a spec has taken effect.
+// objects, the time until a change of a spec has taken effect, and what reconcilers, informers and handlers report. No
+// other package of this module makes metrics.
 //
-// reconcilers.NewConfig enables them for its manager. For another manager, or to disable them:
+// reconcilers.NewConfig and informer.View enable them for their manager. For another manager, or to disable them:
 //
 //	observe.Of(mgr).Add(metrics.Default())
 //	observe.Of(mgr).Remove(metrics.Default())

@@ -63,7 +63,7 @@ func (f *failing) takePanic(run *observe.Run) *step {
 }
 
 func (f *failing) waits(run *observe.Run) {
-	if f.length.Load() == 0 {
+	if run == nil || f.length.Load() == 0 {
 		return
 	}
 	f.mu.Lock()

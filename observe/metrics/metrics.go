@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"trueup.dev/observe"
@@ -27,6 +28,23 @@ var defaultListener = sync.OnceValue(func() observe.Listener {
 	return listener
 })
 
+// Enable adds [Default] to the hub of a manager, unless it was removed from that hub, and returns the hub. A manager
+// that is nil stands for what belongs to no manager, see [observe.Of].
+func Enable(mgr manager.Manager) *observe.Hub {
+	if mgr == nil {
+		return enabledWithoutManager()
+	}
+	hub := observe.Of(mgr)
+	hub.AddDefault(Default())
+	return hub
+}
+
+var enabledWithoutManager = sync.OnceValue(func() *observe.Hub {
+	hub := observe.Of(nil)
+	hub.AddDefault(Default())
+	return hub
+})
+
 // New returns a listener and registers its metrics. It returns an error if a metric of the same name is registered.
 //
 // The listener keeps at most 10,000 failing objects, and 10,000 objects that have not converged. More failing objects
@@ -36,11 +54,12 @@ var defaultListener = sync.OnceValue(func() observe.Listener {
 //
 // The listener is safe for concurrent use. It may be added to several hubs.
 func New(registerer prometheus.Registerer) (observe.Listener, error) {
-	l := &listener{vectors: newVectors()}
+	l := &listener{vectors: newVectors(), reported: newReported()}
 	l.writes.counters = map[writeKey]prometheus.Counter{}
-	for i, collector := range l.all() {
+	all := append(l.all(), l.reported.all()...)
+	for i, collector := range all {
 		if err := registerer.Register(collector); err != nil {
-			for _, registered := range l.all()[:i] {
+			for _, registered := range all[:i] {
 				registerer.Unregister(registered)
 			}
 			return nil, err
@@ -51,6 +70,7 @@ func New(registerer prometheus.Registerer) (observe.Listener, error) {
 
 type listener struct {
 	vectors
+	reported    reported
 	controllers sync.Map // *controller by name
 	writes      writes
 	failing     failing
@@ -94,10 +114,15 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 	case *observe.StaleWait:
 		l.failing.waits(e.Run)
 		l.converging.waits(e.Run)
+		l.reported.observe(e)
 	case *observe.ReconcileFinished:
 		l.stuck.remove(e.Run)
 		l.failing.finished(l, e)
 		l.converging.finished(e)
+	case observe.Reported:
+		l.reported.observe(e)
+	case *observe.HandlerMemory:
+		l.reported.remembered.WithLabelValues(e.Handler).Add(float64(e.Change))
 	}
 	return ctx
 }
