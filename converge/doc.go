@@ -62,7 +62,7 @@
 //   - world.go has the API server, the external system and the clock
 //   - scheduler.go knows what is due, and whether the controller is idle
 //   - injector.go decides where which fault occurs
-//   - users.go and settle.go perform the steps
+//   - users.go and settle.go perform the steps, and disturbances.go what users do besides
 //   - actors.go is other controllers, and others.go and others_idle.go are the client that interferes
 //   - webhooks.go calls webhooks for all writes, and versions.go converts custom objects between versions
 //

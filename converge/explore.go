@@ -49,6 +49,9 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	defer func() {
 		x.cert.Elapsed, x.cert.failed = time.Since(x.begin), report.Failure != nil
 		x.cert.LeftOut = p.leftOut()
+		if report.Failure == nil {
+			x.cert.LeftOut = append(x.cert.LeftOut, p.neverDisturbed()...)
+		}
 		x.cert.Advice = append(x.cert.Advice, p.unusedRules()...)
 		report.Certificate = x.cert
 	}()

@@ -78,6 +78,8 @@ const (
 	FaultRestart Fault = "restart"
 	// FaultMeanwhile performs the next steps of the users during a reconcile, just before a request.
 	FaultMeanwhile Fault = "meanwhile"
+	// FaultDisturbance performs one of [Scenario.Disturbances] just before a request, or when the controller is idle.
+	FaultDisturbance Fault = "disturbance"
 	// FaultOvertaken finishes another reconcile before a request is answered. It applies where several reconciles run at
 	// once: with several workers, several controllers, or several programs.
 	FaultOvertaken Fault = "overtaken"

@@ -189,6 +189,10 @@ var faultTable = []faultRow{
 		fault: FaultDrift, meaning: "another client changes an object of the reconciler when the controller is idle",
 		at: atIdle, disabled: true, rank: 3,
 	},
+	{
+		fault: FaultDisturbance, meaning: "users do something that is not a step, at any moment",
+		at: atAnyRequest | atIdle, rank: 2,
+	},
 }
 
 // allFaults are the faults of the table, in its order.

@@ -72,6 +72,8 @@ func faultyScenario() Scenario {
 		actorOn("watcher", &corev1.ConfigMap{}, func(context.Context, client.Client, *corev1.ConfigMap) error { return nil }),
 	}
 	s.Owns = append(s.Owns, &appsv1.Deployment{})
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
+	s.Disturbances = Steps(CreateOwned(nil, other, "kubectl"))
 	s.Consistency = TimeTravel
 	s.With = []Fault{FaultDrift, FaultTakenUnnoticed, FaultQuota, FaultForbidden}
 	return s

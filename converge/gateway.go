@@ -112,6 +112,7 @@ func (g *gateway) fault(c *call) Fault {
 	at := c.site
 	at.program = c.process.program.name
 	at.kind, at.key = r.world.generated.replace(at.kind), r.world.generated.key(at.key)
+	r.users.disturb("before", at)
 	faults, rival := g.faultsOf(c), r.processes.rival(c)
 	if rival != "" {
 		faults |= setOf(FaultOvertaken)

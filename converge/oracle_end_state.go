@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,12 +33,31 @@ func newEndStateOracle(e evidence) endStateOracle {
 	return o
 }
 
-// changed records which version of an upgrade has created an object.
+// changed records which version of an upgrade has created an object, and reports the deletion of one that a disturbance
+// of users has created.
 func (o *endStateOracle) changed(e memapi.Event) {
+	if e.Type == watch.Deleted && o.world.foreign[e.Object.GetUID()] && o.plan.isProgram(e.Client) &&
+		!o.losesOwner(e.Object) {
+		name := e.Kind.Kind + " " + nameOf(o.world.generated.key(e.Key))
+		o.violate(Violation{
+			Oracle: OracleEndState, Cause: CauseMissing, About: name,
+			Message: name + " is missing: users have created it, and the controller deletes it",
+		})
+	}
 	if o.authors == nil || e.Type != watch.Added || !o.plan.isProgram(e.Client) {
 		return
 	}
 	o.authors[e.Object.GetUID()] = o.running.version
+}
+
+// losesOwner reports whether the garbage collector would delete an object, too: its controller is deleted.
+func (o *endStateOracle) losesOwner(obj client.Object) bool {
+	if metav1.GetControllerOf(obj) == nil {
+		return false
+	}
+	return !slices.ContainsFunc(o.world.existingOwners(obj), func(owner client.Object) bool {
+		return owner.GetDeletionTimestamp() == nil
+	})
 }
 
 func (o *endStateOracle) check(s *snapshot, skipped []int) {

@@ -38,6 +38,8 @@ type plan struct {
 	// selectors limit the caches of kinds.
 	selectors map[schema.GroupVersionKind]labels.Selector
 	except    []exceptionOf
+	// disturbed are the names of the disturbances, each with whether it was possible in a run.
+	disturbed map[string]bool
 	seed      uint64
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
@@ -70,6 +72,7 @@ func newPlan(s Scenario) (*plan, error) {
 	c.reconciler()
 	c.kinds()
 	c.steps()
+	c.disturbances()
 	c.world()
 	c.faults()
 	c.oracles()

@@ -79,6 +79,12 @@ type Scenario struct {
 	// Steps are the steps of the users. The default is to wait until the controller is idle, to delete the Given objects
 	// of the kind For, and to wait again.
 	Steps []Step
+	// Disturbances are further actions of users, which they may take at any moment: [FaultDisturbance] performs one
+	// between any two requests, and when the controller is idle. One that is not possible then, for example a change of
+	// what does not exist yet, is not performed. In the end the state must be as without it, except for the objects that
+	// it creates. The reconciler must not delete these, and Desired must accept them. Mask what it need not restore.
+	// [States] performs them between changes of the spec, too. Their names must differ.
+	Disturbances []Step
 	// World are other controllers and systems. The garbage collector and the controller of namespaces always run.
 	World []Actor
 	// Reset is called before each run, to reset the state outside of the scenario.

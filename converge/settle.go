@@ -46,6 +46,8 @@ func (r *run) disturb() bool {
 	for _, p := range r.processes {
 		disturbed = r.disturbProcess(p) || disturbed
 	}
+	step := types.NamespacedName{Name: fmt.Sprint("step ", r.trace.step+1)}
+	disturbed = r.users.disturb("when", site{act: "quiet", key: step}) || disturbed
 	return r.others.disturb() || disturbed
 }
 

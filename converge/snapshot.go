@@ -29,6 +29,8 @@ type snapshot struct {
 	generated generatedNames
 	// primaries are the UIDs of primary objects until then.
 	primaries generatedNames
+	// foreign are the objects that disturbances of users have created.
+	foreign map[types.UID]bool
 	// flat is the state as a list of fields, once it was needed.
 	flat map[string]*flatObject
 	// byUID identifies objects, once that was needed.
@@ -58,6 +60,7 @@ type field struct {
 func (w *world) snapshot() *snapshot {
 	s := &snapshot{
 		cloud: maps.Clone(w.cloud.values), outside: w.outside(), generated: w.generated, primaries: w.primaries,
+		foreign: w.foreign,
 	}
 	for _, kind := range w.server.Kinds() {
 		if kind.Group == "" && kind.Kind == "Namespace" {
@@ -129,6 +132,9 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 			d.cause, d.lines = CauseUnexpected, []string{name + " should not exist"}
 			if obj := there[name].object; obj != nil {
 				d.uid = obj.GetUID()
+			}
+			if got.foreign[d.uid] {
+				continue
 			}
 		case !same(wanted[name], there[name]):
 			d.cause, d.lines = CauseDifferent, differentFields(name, wanted[name].read(), there[name].read(), masked)

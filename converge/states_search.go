@@ -75,13 +75,16 @@ func (x *statesSearch) search() *StatesReport {
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learn()
 	for _, phase := range []func() *StatesFailure{
-		x.start, x.single, x.metadata, x.generated, x.pairs, x.effects, x.faults, x.random,
+		x.start, x.single, x.metadata, x.disturbances, x.generated, x.pairs, x.effects, x.faults, x.random,
 	} {
 		if report.Failure = phase(); report.Failure != nil {
 			break
 		}
 	}
 	x.cert.Specs, x.cert.Transitions = len(x.news), len(x.transitions)
+	if report.Failure == nil {
+		x.cert.LeftOut = append(x.cert.LeftOut, x.plan.neverDisturbed()...)
+	}
 	x.cert.Elapsed = time.Since(x.begin)
 	report.Certificate = x.cert
 	return report
@@ -218,6 +221,30 @@ func (x *statesSearch) observe(p acceptedProperty) {
 	}
 }
 
+// disturbances performs each disturbance on a new object, and before and after a change of each property.
+func (x *statesSearch) disturbances() *StatesFailure {
+	for _, step := range x.plan.Disturbances {
+		begin := walk{{}}.disturbed(step.name)
+		if failure := x.try(append(slices.Clip(begin), spec{deleted: true}, spec{})); failure != nil {
+			return failure
+		}
+		for i, p := range x.accepted {
+			if x.outOf(0.6) {
+				x.leaveOut("%q is not performed while %s change", step.name, properties(len(x.accepted)-i))
+				break
+			}
+			if len(p.specs) == 0 {
+				continue
+			}
+			w := append(slices.Clip(begin), p.context, p.specs[0]).disturbed(step.name)
+			if failure := x.try(append(w, p.context, spec{}, spec{deleted: true})); failure != nil {
+				return failure
+			}
+		}
+	}
+	return nil
+}
+
 // generated changes the whole spec.
 func (x *statesSearch) generated() *StatesFailure {
 	if x.plan.Space.Generate == nil {
@@ -305,6 +332,10 @@ func (x *statesSearch) randomWalk(random *rand.Rand) walk {
 	now := spec{}
 	all := x.withMetadata()
 	for range 4 + random.IntN(5) {
+		if d := x.plan.Disturbances; len(d) > 0 && random.IntN(4) == 0 {
+			w = w.disturbed(d[random.IntN(len(d))].name)
+			continue
+		}
 		p := all[random.IntN(len(all))]
 		values := slices.Concat(p.specs, p.specs, p.doubtful)
 		switch choice := random.IntN(10); {

@@ -125,6 +125,11 @@ func (x *statesSearch) rerun(encoded string) (*StatesFailure, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range w {
+		if s.disturbance != "" && x.disturbance(s.disturbance) == nil {
+			return nil, fmt.Errorf("the scenario has no disturbance %q", s.disturbance)
+		}
+	}
 	x.plan.seed, x.options.Seed = seed, seed
 	x.learn()
 	if len(faults) == 0 {

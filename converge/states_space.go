@@ -43,6 +43,8 @@ type specSpace struct {
 type spec struct {
 	deleted bool
 	changes []specs.Change
+	// disturbance is the name of one that users perform instead of a write. The desired state is the one before it.
+	disturbance string
 }
 
 // walk is what users write, one after the other.
@@ -297,6 +299,9 @@ func (s *specSpace) admit(w walk) []stored {
 
 // write creates, replaces or deletes the object.
 func (s *specSpace) write(ctx context.Context, c client.Client, spec spec) error {
+	if spec.disturbance != "" {
+		return nil
+	}
 	if spec.deleted {
 		return client.IgnoreNotFound(c.Delete(ctx, s.base.DeepCopyObject().(client.Object)))
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,12 @@ func (s *specSpace) steps(w walk, results []stored) (steps []Step, settles []int
 		}
 		settle := Settle()
 		settle.mayFail = true
-		steps = append(steps, Step{name: "write: " + spec.describe(w[:i]), do: do}, settle)
+		step := Step{name: "write: " + spec.describe(w[:i]), do: do}
+		if spec.disturbance != "" {
+			step = *s.disturbance(spec.disturbance)
+			step.disturbs = true
+		}
+		steps = append(steps, step, settle)
 		settles = append(settles, len(steps)-1)
 	}
 	return steps, settles
@@ -40,8 +46,11 @@ func (s *specSpace) steps(w walk, results []stored) (steps []Step, settles []int
 
 // describe describes a spec by its difference from the one before it.
 func (s spec) describe(before walk) string {
-	if s.deleted {
+	switch {
+	case s.deleted:
 		return "delete"
+	case s.disturbance != "":
+		return s.disturbance
 	}
 	old := map[string]specs.Change{}
 	created := true
@@ -75,6 +84,25 @@ func (s spec) describe(before walk) string {
 	}
 }
 
+// disturbed returns a walk at whose end users perform a disturbance.
+func (w walk) disturbed(name string) walk {
+	s := spec{disturbance: name}
+	if len(w) > 0 {
+		s.changes = w[len(w)-1].changes
+	}
+	return append(slices.Clip(w), s)
+}
+
+// disturbance returns a disturbance of the scenario, or nil.
+func (s *specSpace) disturbance(name string) *Step {
+	for i := range s.plan.Disturbances {
+		if step := &s.plan.Disturbances[i]; step.name == name {
+			return step
+		}
+	}
+	return nil
+}
+
 // describe describes each write.
 func (w walk) describe() []string {
 	lines := make([]string, len(w))
@@ -88,6 +116,8 @@ const (
 	walkVersion = "w1"
 	// unset is not JSON.
 	unset = "unset"
+	// disturbanceMark begins no path.
+	disturbanceMark = "!"
 )
 
 // encode formats a walk with the faults of its run for a command line.
@@ -96,6 +126,10 @@ func (w walk) encode(seed uint64, faults schedule) string {
 	for i, spec := range w {
 		if spec.deleted {
 			elements[i] = "-"
+			continue
+		}
+		if spec.disturbance != "" {
+			elements[i] = disturbanceMark + url.QueryEscape(spec.disturbance)
 			continue
 		}
 		changes := make([]string, len(spec.changes))
@@ -120,6 +154,14 @@ func decodeWalk(encoded string) (w walk, seed uint64, faults schedule, err error
 		return nil, 0, nil, fmt.Errorf("walk %q: must begin with %q, a seed and a colon", encoded, walkVersion+":")
 	}
 	for element := range strings.SplitSeq(list, ";") {
+		if escaped, ok := strings.CutPrefix(element, disturbanceMark); ok {
+			name, err := url.QueryUnescape(escaped)
+			if err != nil {
+				return nil, 0, nil, fmt.Errorf("walk: disturbance %q: %w", escaped, err)
+			}
+			w = w.disturbed(name)
+			continue
+		}
 		s := spec{deleted: element == "-"}
 		for change := range strings.SplitSeq(element, "&") {
 			if s.deleted || change == "" {

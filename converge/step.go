@@ -30,6 +30,8 @@ type Step struct {
 	cloud func(*cloudState)
 	// steps are those of a step that consists of several, which has nothing else.
 	steps []Step
+	// disturbs is set for one of [Scenario.Disturbances] in a walk of [States]. It may fail.
+	disturbs bool
 	// applies is the object of an Apply.
 	applies client.Object
 }
@@ -190,7 +192,7 @@ func CreateOwned(owner, obj client.Object, manager string) Step {
 // ChangeOwned changes all objects of a kind that an object controls, for example their labels. Their names need not be
 // known. There must be at least one.
 func ChangeOwned[T client.Object](owner client.Object, kind T, what string, change func(T)) Step {
-	name := fmt.Sprintf("%s of each %T of %s", what, kind, describe(owner))
+	name := fmt.Sprintf("%s of each %s of %s", what, kindName(kind), describe(owner))
 	return Step{name: name, do: func(ctx context.Context, c client.Client) error {
 		current := owner.DeepCopyObject().(client.Object)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {

@@ -76,7 +76,7 @@ func (t *timeline) fault(who, what string, fault Fault) {
 		e.from, e.turn = theProcess, dying
 	case FaultOvertaken:
 		e.from = theProcess
-	case FaultChildDeleted, FaultFlap, FaultDrift:
+	case FaultChildDeleted, FaultFlap, FaultDrift, FaultDisturbance:
 		e.to = theServer
 	}
 	t.add(e)

@@ -42,19 +42,30 @@ func (u *users) take(step Step) {
 	case step.sleep > 0:
 		r.trace.user(step, nil)
 		r.sleep(step.sleep)
-	case step.cloud != nil:
-		step.cloud(&r.world.cloud)
-		r.trace.user(step, nil)
-		r.trace.foreignChanges++
-		r.scheduler.changed()
+	case step.disturbs:
+		_ = u.perturb(step, func(err error) { r.trace.user(step, err) })
 	default:
-		err := step.do(r.ctx, r.world.user)
-		r.trace.user(step, err)
-		r.watches.forward()
+		err := u.act(step, func(err error) { r.trace.user(step, err) })
 		if err != nil && len(r.schedule) == 0 {
 			r.violate(scenarioFailure("step " + step.name + ": " + err.Error()))
 		}
 	}
+}
+
+// act performs a step that is an action, and records it before its consequences.
+func (u *users) act(step Step, record func(error)) error {
+	r := u.run
+	if step.cloud != nil {
+		step.cloud(&r.world.cloud)
+		record(nil)
+		r.trace.foreignChanges++
+		r.scheduler.changed()
+		return nil
+	}
+	err := step.do(r.ctx, r.world.user)
+	record(err)
+	r.watches.forward()
+	return err
 }
 
 // canContinue reports whether users can perform further steps instead of waiting.

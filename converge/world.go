@@ -49,6 +49,9 @@ type world struct {
 	lateWrite bool
 	// own are the objects that were created by the process, or by a fault in its place.
 	own map[types.UID]bool
+	// disturbing is set while users disturb, and foreign are the objects that they have created that way.
+	disturbing bool
+	foreign    map[types.UID]bool
 	// forwarded is the version up to which watch events were forwarded to caches and actors.
 	forwarded int64
 }
@@ -61,7 +64,7 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memap
 	})
 	return world{
 		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(byUser),
-		other: server.Client(byOther), own: map[types.UID]bool{},
+		other: server.Client(byOther), own: map[types.UID]bool{}, foreign: map[types.UID]bool{},
 	}
 }
 
@@ -72,6 +75,9 @@ func (w *world) born(e memapi.Event) {
 	}
 	if w.plan.isProgram(e.Client) {
 		w.own[e.Object.GetUID()] = true
+	}
+	if w.disturbing && e.Client == byUser {
+		w.foreign[e.Object.GetUID()] = true
 	}
 	if e.Kind == w.running.primary {
 		replacement := uidOf(w.generated.thing(e.Kind, e.Object))

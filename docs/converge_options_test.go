@@ -204,6 +204,17 @@ func stepsScenario() converge.Scenario {
 		converge.Settle(),
 	)
 	// endregion
+	scenario.Desired = nil // it would count the Job of the other client
+	otherJob := formatJob(dataClaim)
+	otherJob.Name = "other"
+	// region converge-disturbances
+	scenario.Disturbances = converge.Steps(
+		converge.ChangeOwned(dataClaim, &batchv1.Job{}, "drop the labels", func(job *batchv1.Job) { job.Labels = nil }),
+		converge.CreateOwned(dataClaim, otherJob, "kubectl"),
+	)
+	// The reconciler does not restore them.
+	scenario.Masks = []converge.Mask{{Object: &batchv1.Job{}, Field: "metadata.labels"}}
+	// endregion
 	// region converge-actor
 	binder := converge.Actor{
 		Name: "binder",

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import "fmt"
+
+// disturb performs the disturbances that the schedule has at a moment: before or when an action happens. It reports
+// whether one has succeeded.
+func (u *users) disturb(moment string, at site) bool {
+	r, disturbed := u.run, false
+	for _, step := range r.plan.Disturbances {
+		s := at
+		s.act = step.name + " " + moment + " " + at.act
+		if r.faults.at(s, setOf(FaultDisturbance)) != FaultDisturbance {
+			continue
+		}
+		p := r.faults.last
+		if err := u.perturb(step, func(err error) {
+			r.trace.fault(byUser, step.name+failure(err), FaultDisturbance)
+		}); err != nil {
+			r.faults.withdraw(p)
+		} else {
+			disturbed = true
+		}
+	}
+	return disturbed
+}
+
+// perturb performs a disturbance. What it creates is foreign.
+func (u *users) perturb(step Step, record func(error)) error {
+	r := u.run
+	r.world.disturbing = true
+	defer func() { r.world.disturbing = false }()
+	err := u.act(step, record)
+	if err == nil {
+		r.plan.disturbed[step.name] = true
+	}
+	return err
+}
+
+// disturbances checks the disturbances.
+func (c *scenarioCheck) disturbances() {
+	c.disturbed = map[string]bool{}
+	for i, step := range c.Disturbances {
+		switch _, twice := c.disturbed[step.name]; {
+		case step.do == nil:
+			c.problem("Disturbances[%d] must be one action of users", i)
+		case twice:
+			c.problem("Disturbances[%d]: another one is also called %q", i, step.name)
+		}
+		c.disturbed[step.name] = false
+	}
+}
+
+// neverDisturbed lists the disturbances that have failed whenever they were tried.
+func (p *plan) neverDisturbed() []string {
+	var lines []string
+	for _, step := range p.Disturbances {
+		if !p.disturbed[step.name] {
+			lines = append(lines, fmt.Sprintf("disturbance %q was not possible at any moment that was tried", step.name))
+		}
+	}
+	return lines
+}
