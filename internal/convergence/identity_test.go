@@ -90,13 +90,6 @@ func others(resource *fixture.Resource, key string, children ...string) map[stri
 	for i, child := range children {
 		kept[i] = child + "!"
 	}
-	pause := func(value string) converge.Step {
-		return converge.Change(resource, func(r *fixture.Resource) {
-			if metav1.SetMetaDataAnnotation(&r.ObjectMeta, reconcilers.AnnotationPaused, value); value == "" {
-				delete(r.Annotations, reconcilers.AnnotationPaused)
-			}
-		})
-	}
 	return map[string][]converge.Step{
 		"a label is removed":                      edited(""),
 		"a label is changed":                      edited("other"),
@@ -107,8 +100,8 @@ func others(resource *fixture.Resource, key string, children ...string) map[stri
 			}))),
 		"another client creates one of the resource": created(resource, "foreign"),
 		"another client creates one":                 created(nil, "foreign!"),
-		"paused": slices.Concat(begin, settled(pause("yes")), settled(labelOfEach(resource, key, "other")),
-			settled(with()), settled(pause("")), settled(with()), changed, settled(with()), end),
+		"paused": slices.Concat(begin, settled(pauseOf(resource, "yes")), settled(labelOfEach(resource, key, "other")),
+			settled(with()), settled(pauseOf(resource, "")), settled(with()), changed, settled(with()), end),
 	}
 }
 
