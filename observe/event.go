@@ -12,8 +12,8 @@ import (
 )
 
 // Event is one of the events of this package. The events of one [Run] are, in this order: [ReconcileStarted]; then
-// [StepStarted], [StepFinished], [Call], [Tracked] and [StuckFound] as they happen; then [LoopFound], if the run is part
-// of a loop; then [ReconcileFinished]. A run that waits for the caches has a [StaleWait] instead of steps.
+// [StepStarted], [StepFinished], [Call], [Tracked] and [StuckFound] as they happen; then [LoopFound], if the run is
+// part of a loop; then [ReconcileFinished]. A run that waits for the caches has a [StaleWait] instead of steps.
 //
 // The other events of type [Reported] occur at any time. A [CacheWait], which is about a controller that cannot start,
 // and a [HandlerMemory] belong to no run.

@@ -32,8 +32,8 @@ var (
 // then by name: a child whose id another client has changed is repaired. They are managed in the order of their ids. If
 // a child fails, the others are managed, and the errors are joined.
 //
-// If a test calls the reconciler directly, as table tests do, an error that is not from the API server stops it, and the
-// result has no failed children: users' tests expect this.
+// If a test calls the reconciler directly, as table tests do, an error that is not from the API server stops it, and
+// the result has no failed children: users' tests expect this.
 //
 // RBAC, with the group and the plural of the children's kind:
 //
@@ -152,8 +152,8 @@ type ChildSetPartialResult[T client.Object] struct {
 	Err error
 }
 
-// ErrChildNotReconciled is the error of a child of a set that was not tried, because the desired children are unknown or
-// the request has ended.
+// ErrChildNotReconciled is the error of a child of a set that was not tried, because the desired children are unknown
+// or the request has ended.
 var ErrChildNotReconciled = errors.New("the child was not reconciled")
 
 // AggregateError returns Err and the errors of all children as one error, or nil if there is none.

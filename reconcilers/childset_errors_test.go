@@ -15,8 +15,8 @@ import (
 	"trueup.dev/internal/fixture"
 )
 
-// What does a set in a controller report if a member fails, or if its members are unknown? Each member is tried, and the
-// reflect function sees each of them with its error.
+// What does a set in a controller report if a member fails, or if its members are unknown? Each member is tried, and
+// the reflect function sees each of them with its error.
 func TestChildSetReconciler_EachMemberIsTriedAndReflected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit  func(*childSetReconciler)
@@ -26,7 +26,8 @@ func TestChildSetReconciler_EachMemberIsTriedAndReflected(t *testing.T) {
 		want, exist string
 	}{
 		"one fails": {
-			fail: "create ConfigMap default/child-b", want: "[a=child-a b=! c=child-c] aggregate error failure of the test", exist: "child-a child-c",
+			fail: "create ConfigMap default/child-b", exist: "child-a child-c",
+			want: "[a=child-a b=! c=child-c] aggregate error failure of the test",
 		},
 		"the first fails, and exists": {
 			given: objects{newConfigMap("child-a", identified("a"), drift)}, fail: "update ConfigMap default/child-a",

@@ -45,7 +45,7 @@ var serverFields = []string{
 	"metadata.selfLink", "metadata.uid",
 }
 
-// effect is what became of the changes that an update requested.
+// effect is the result of the changes that an update requested.
 type effect struct {
 	// kept are the fields that were to get a value and have the old one. It is empty if one of them has changed.
 	kept []string

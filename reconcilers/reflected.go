@@ -34,8 +34,8 @@ var defaultReflectedReasons = []metav1.StatusReason{
 	metav1.StatusReasonRequestEntityTooLarge, ReasonFieldConflict, ReasonFieldsKept,
 }
 
-// reasonOf returns the reason of an error of the API server. An object above the limit of etcd, which is below the limit
-// of the API server, is an internal error there.
+// reasonOf returns the reason of an error of the API server. An object above the limit of etcd, which is below the
+// limit of the API server, is an internal error there.
 func reasonOf(err error) metav1.StatusReason {
 	reason := apierrs.ReasonForError(err)
 	if isTooLarge(err) {

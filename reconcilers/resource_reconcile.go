@@ -213,10 +213,9 @@ func (r *ResourceReconciler[T]) writeStatus(
 	case this.byController:
 		err = r.writeRest(ctx, write, resource, original, err)
 	}
-	switch {
-	case reconcileErr == nil:
+	if reconcileErr == nil {
 		reconcileErr = err
-	default:
+	} else {
 		reconcileErr = errors.Join(err, reconcileErr)
 	}
 	logUnlessQuiet(ctx, err, write.unable)

@@ -106,7 +106,7 @@ func TestResourceReconciler_SummaryIsAboutItsOldestDependent(t *testing.T) {
 					},
 				})}
 				_, err := root.ReconcileManaged(t.Context(), testRequest)
-				if tc.err == errTest && !errors.Is(err, errTest) || tc.err != errTest && err != nil {
+				if fails := errors.Is(tc.err, errTest); fails != errors.Is(err, errTest) || !fails && err != nil {
 					t.Errorf("unexpected error %v", err)
 				}
 				got := formatConditions(stored(w, newResource()))
@@ -142,7 +142,9 @@ func TestResourceReconciler_SummaryWaitsForStepsThatDidNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newResource(func(r *fixture.Resource) {
 				r.Generation, r.Status.ObservedGeneration = 7, 3
-				r.Status.Conditions = parseConditions(t, []string{"Built=True@3", "Deployed=True@3", "Order=True@3", "Ready=True@3"})
+				r.Status.Conditions = parseConditions(t, []string{
+					"Built=True@3", "Deployed=True@3", "Order=True@3", "Ready=True@3",
+				})
 			}))
 			root := &resourceReconciler{Config: w.Config, Reconciler: sequence{
 				&syncReconciler{Sync: func(ctx context.Context, r *fixture.Resource) error {

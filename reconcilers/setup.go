@@ -55,7 +55,7 @@ func kindOfChild(config Config, reconciler string, child client.Object) (schema.
 func listsOf(scheme *runtime.Scheme, watched runtime.Object) error {
 	gvk, err := apiutil.GVKForObject(watched, scheme)
 	if err != nil || isLight(watched) || !scheme.Recognizes(gvk) {
-		return nil // the builder returns a better error
+		return nil //nolint:nilerr // the builder returns a better error
 	}
 	list := gvk.GroupVersion().WithKind(gvk.Kind + "List")
 	if scheme.Recognizes(list) {

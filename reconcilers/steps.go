@@ -29,8 +29,8 @@ var (
 // ready: their sub reconcilers returned no error, and each child that a [ChildReconciler] or a [ChildSetReconciler] in
 // them manages is ready, see package readiness. A child that was not reconciled is not ready: its reconciler failed,
 // although a [TryCatch] or a [Retry] handled the error, or a [RateLimit] or a [Periodic] left it out before it was
-// ready. A step that does not run leaves its children unchanged. An update of the resource therefore passes through the steps
-// in order.
+// ready. A step that does not run leaves its children unchanged. An update of the resource therefore passes through the
+// steps in order.
 //
 // Steps waits without polling: an event of a child triggers the next reconcile. A condition says what is waited for and
 // since when, and the cause if a step failed. The message changes only if the state of a child or the cause changes, so

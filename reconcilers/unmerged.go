@@ -16,8 +16,8 @@ import (
 	"trueup.dev/internal/difference"
 )
 
-// unmerged finds fields of desired objects that MergeBeforeUpdate does not copy: their changes would have no effect, and
-// nothing else would show it. The zero value is ready to use. It is safe for concurrent use.
+// unmerged finds fields of desired objects that MergeBeforeUpdate does not copy: their changes would have no effect,
+// and nothing else would show it. The zero value is ready to use. It is safe for concurrent use.
 type unmerged struct {
 	compared seldom
 	// logged has the paths that were logged.
@@ -46,8 +46,8 @@ func (u *unmerged) check(log logr.Logger, resource, merged, desired client.Objec
 	}
 }
 
-// isAuthors reports whether the author of a desired object may set a field: not the type, the status, nor metadata other
-// than labels and annotations.
+// isAuthors reports whether the author of a desired object may set a field: not the type, the status, nor metadata
+// other than labels and annotations.
 func isAuthors(path string) bool {
 	if isBelow(path, "metadata") {
 		return isBelow(path, "metadata.labels") || isBelow(path, "metadata.annotations")

@@ -33,14 +33,15 @@ var (
 // Service. It reads the defaults of custom resources from the API server, once for each version of a group, if [Config]
 // has Discovery. It remembers changes by admission webhooks and expects them in later reconciles, until one hour after
 // the last use. After a restart, an object that a webhook has changed is therefore written once more, and the server
-// stores no change. If a webhook keeps the old value of each changed field, the error is a [FieldsKeptError], unless the
-// server would store these values for a new object, too, which a dry run shows.
+// stores no change. If a webhook keeps the old value of each changed field, the error is a [FieldsKeptError], unless
+// the server would store these values for a new object, too, which a dry run shows.
 //
 // The log line of an update lists the changed fields. If the defaults of a kind are unknown, fields that the user does
 // not set and that the actual object has are listed separately, as possiblyDefaults.
 //
 // Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed,
-// DeleteFailed; Warning FieldsKept and FieldsRewritten if webhooks change what is sent. No event is recorded for an error that matches [ErrQuiet].
+// DeleteFailed; Warning FieldsKept and FieldsRewritten if webhooks change what is sent. No event is recorded for an
+// error that matches [ErrQuiet].
 //
 // RBAC, with the group and the plural of the managed kind:
 //
@@ -69,8 +70,8 @@ type UpdatingObjectManager[Type client.Object] struct {
 	// object. Required.
 	MergeBeforeUpdate func(current, desired Type)
 
-	// Unmerged are the paths of fields that MergeBeforeUpdate intentionally does not copy, for example spec.replicas. If it
-	// leaves out any other field that a desired object sets, a log line names the field, once. Optional.
+	// Unmerged are the paths of fields that MergeBeforeUpdate intentionally does not copy, for example spec.replicas. If
+	// it leaves out any other field that a desired object sets, a log line names the field, once. Optional.
 	Unmerged []string
 
 	// Sanitize returns the loggable part of an object. By default, only the names of changed fields are logged. At

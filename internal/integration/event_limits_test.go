@@ -28,7 +28,7 @@ func TestEvents_EventRecorder(t *testing.T) {
 	parent.Namespace = e.Namespace
 	e.Add(parent)
 	e.start(func(_ context.Context, _ ctrl.Manager, c reconcilers.Config) error {
-		c.EventRecorder.Eventf(parent, nil, corev1.EventTypeNormal, "Long", "", "%s", strings.Repeat("ä", 1000))
+		c.Eventf(parent, nil, corev1.EventTypeNormal, "Long", "", "%s", strings.Repeat("ä", 1000))
 		return nil
 	})
 	found := eventsv1.Event{}

@@ -124,6 +124,8 @@ func (w *statusWatcher) Add(ctx context.Context, r *fixture.Resource) error {
 	return errors.Join(err, w.client.Status().Update(ctx, r))
 }
 
-func (w *statusWatcher) Update(ctx context.Context, _, r *fixture.Resource) error { return w.Add(ctx, r) }
+func (w *statusWatcher) Update(ctx context.Context, _, r *fixture.Resource) error {
+	return w.Add(ctx, r)
+}
 
 func (w *statusWatcher) Delete(context.Context, *fixture.Resource) error { return nil }

@@ -63,7 +63,7 @@ type strictStatus struct {
 func (s *strict) DeepCopyObject() runtime.Object {
 	c := *s
 	s.DeepCopyInto(&c.ObjectMeta)
-	s.Status.Status.DeepCopyInto(&c.Status.Status)
+	s.Status.DeepCopyInto(&c.Status.Status)
 	return &c
 }
 

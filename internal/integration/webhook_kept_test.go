@@ -18,7 +18,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// What becomes of a change if a webhook keeps the old value? The author learns it, and it is made when the webhook lets
+// Is a change made if a webhook keeps the old value? The author learns it, and it is made when the webhook lets
 // it through.
 func TestWebhook_keepsTheOldValue(t *testing.T) {
 	e := newEnv(t)

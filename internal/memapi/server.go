@@ -92,8 +92,8 @@ type Server struct {
 	garbageVersion int64
 }
 
-// New returns a server with the namespaces of a new cluster, by default, and no other objects. The namespaces are not part of its
-// events.
+// New returns a server with the namespaces of a new cluster, by default, and no other objects. The namespaces are not
+// part of its events.
 func New(opts Options) *Server {
 	s := &Server{
 		registry: opts.Registry, applier: opts.Applier, admission: opts.Admission, conversion: opts.Conversion,
