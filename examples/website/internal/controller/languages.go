@@ -42,7 +42,7 @@ func LanguagesReconciler() reconcilers.SubReconciler[*websitev1.Website] {
 			ctx context.Context, site *websitev1.Website, result reconcilers.ChildSetResult[*corev1.ConfigMap],
 		) error {
 			if result.Err != nil || site.DeletionTimestamp != nil {
-				return nil // the languages are unknown, or no longer wanted
+				return nil //nolint:nilerr // the languages are unknown, which the set reports, or no longer wanted
 			}
 			files := filesStash.RetrieveOrEmpty(ctx)
 			site.Status.Languages = nil
