@@ -153,6 +153,9 @@ var (
 		scheme := runtime.NewScheme()
 		scheme.AddKnownTypeWithName(scheduleGroup.WithKind("Bare"), &bare{})
 		scheme.AddKnownTypeWithName(scheduleGroup.WithKind("Marked"), &marked{})
+		for _, list := range []string{"BareList", "MarkedList"} { // set-up requires them, no cache lists them here
+			scheme.AddKnownTypeWithName(scheduleGroup.WithKind(list), &metav1.List{})
+		}
 		return scheme
 	}()
 	scheduleResource = scheduleGroup.WithResource("subjects").GroupResource()
