@@ -270,7 +270,7 @@ func (c *children[T, CT]) manageChild(
 		if !nilcheck.IsNilPointer(child) {
 			inventoryFrom(ctx).declare(ctx, c.childType, child)
 		}
-		c.reflects.succeeded(parent, c.idOf(desired))
+		c.reflects.succeeded(ctx, parent, c.idOf(desired))
 		return outcome[CT]{child: child}, nil
 	}
 	inventoryFrom(ctx).keep()

@@ -59,7 +59,7 @@ type reflectedErrorsOf struct {
 	// attempts is the number of failed attempts in a row after which any error is reflected. 0 means never.
 	attempts int
 	// failed has the number of failed attempts by the id of the child.
-	failed perObject[map[string]int]
+	failed perItem[map[string]int]
 }
 
 // persists counts a failed attempt, and reports whether the error is reflected because there were enough. The error is
@@ -69,14 +69,14 @@ func (r *reflectedErrorsOf) persists(ctx context.Context, parent client.Object, 
 	if r.attempts <= 0 || isQuiet(err) || ctx.Err() != nil || apierrs.IsConflict(err) {
 		return false
 	}
-	before, _ := r.failed.get(parent)
+	before, _ := r.failed.get(ctx, parent)
 	after := maps.Clone(before)
 	if after == nil {
 		after = map[string]int{}
 	}
 	after[id]++
 	now := time.Now()
-	r.failed.put(parent, after, now, now.Add(stateTTL))
+	r.failed.put(ctx, parent, after, now, now.Add(stateTTL))
 	if after[id] < r.attempts {
 		return false
 	}
@@ -85,18 +85,18 @@ func (r *reflectedErrorsOf) persists(ctx context.Context, parent client.Object, 
 }
 
 // succeeded forgets the failed attempts of a child.
-func (r *reflectedErrorsOf) succeeded(parent client.Object, id string) {
+func (r *reflectedErrorsOf) succeeded(ctx context.Context, parent client.Object, id string) {
 	if r.attempts <= 0 {
 		return
 	}
-	before, _ := r.failed.get(parent)
+	before, _ := r.failed.get(ctx, parent)
 	if _, failed := before[id]; !failed {
 		return
 	}
 	after := maps.Clone(before)
 	delete(after, id)
 	now := time.Now()
-	r.failed.put(parent, after, now, now.Add(stateTTL))
+	r.failed.put(ctx, parent, after, now, now.Add(stateTTL))
 }
 
 // reflected records that a request has reflected errors of children. It is safe for concurrent use.
