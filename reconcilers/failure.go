@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 
+	"trueup.dev/internal/conditions"
 	"trueup.dev/internal/step"
 	"trueup.dev/observe"
 )
@@ -85,10 +86,4 @@ func originOf(trace *step.Trace, err error) []any {
 // maxEventText is the maximum length of an event text that the API server accepts.
 const maxEventText = 1024
 
-func truncate(text string) string {
-	const ellipsis = "…"
-	if len(text) <= maxEventText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxEventText-len(ellipsis)], "") + ellipsis
-}
+func truncate(text string) string { return conditions.Cut(text, maxEventText) }

@@ -8,7 +8,6 @@ package conditions
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -40,11 +39,7 @@ func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	at := most - len(mark)
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return text[:at] + mark
+	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
 }
 
 // isValid reports whether a reason matches ^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$.
