@@ -196,8 +196,9 @@ func addAutoscaler(t *testing.T, mgr ctrl.Manager) {
 		if *set.Spec.Replicas == 3 {
 			return reconcile.Result{}, nil
 		}
-		set.Spec.Replicas = new(int32(3))
-		return reconcile.Result{}, c.Update(ctx, &set, client.FieldOwner("autoscaler"))
+		// Not an update, which fails with a conflict if the cache is late: that is one object more in trouble.
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
+		return reconcile.Result{}, c.Patch(ctx, &set, patch, client.FieldOwner("autoscaler"))
 	})
 	bldr := ctrl.NewControllerManagedBy(mgr).For(&appsv1.StatefulSet{}).Named("autoscaler").
 		WithOptions(controller.Options{SkipNameValidation: new(true)})
