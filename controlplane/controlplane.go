@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	startTimeout = 60 * time.Second
+	startTimeout = 5 * time.Minute
 
 	// stopTimeout is how long the components may take to stop. Afterwards files are removed in any case.
 	stopTimeout = 3 * time.Second

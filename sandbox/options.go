@@ -20,7 +20,10 @@ const (
 	// no control plane is started.
 	KubeconfigVariable = "TRUEUP_KUBECONFIG"
 
-	defaultStartTimeout = 60 * time.Second
+	// defaultStartTimeout is long, because a machine with a load of ten needs more than a minute. A control plane that
+	// cannot start ends, which is noticed at once.
+	defaultStartTimeout    = 5 * time.Minute
+	defaultExistingTimeout = time.Minute
 )
 
 // Options configures the control plane. The zero value is ready to use.
@@ -82,7 +85,7 @@ type Options struct {
 	LogOutput io.Writer
 
 	// StartTimeout limits the time from the start of the control plane until its API is ready, without the time to build
-	// it. For an existing cluster it limits the first request. Default: 60 seconds.
+	// it. Default: five minutes. For an existing cluster it limits the first request. Default: one minute.
 	StartTimeout time.Duration
 }
 
@@ -150,7 +153,11 @@ func (o *Options) setDefaults() error {
 	if o.LogOutput == nil {
 		o.LogOutput = os.Stderr
 	}
-	if o.StartTimeout == 0 {
+	switch {
+	case o.StartTimeout != 0:
+	case o.Kubeconfig != "":
+		o.StartTimeout = defaultExistingTimeout
+	default:
 		o.StartTimeout = defaultStartTimeout
 	}
 	o.Controllers, o.APIServerArgs = slices.Clone(o.Controllers), slices.Clone(o.APIServerArgs)

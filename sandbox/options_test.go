@@ -66,7 +66,7 @@ func TestOptionsDefaults(t *testing.T) {
 		variable string
 		o, want  Options
 	}{
-		"no options": {"", Options{}, Options{StartTimeout: time.Minute}},
+		"no options": {"", Options{}, Options{StartTimeout: 5 * time.Minute}},
 		"the variable points at a cluster": {
 			"/from/env",
 			Options{},
@@ -80,7 +80,7 @@ func TestOptionsDefaults(t *testing.T) {
 		"an explicit binary takes precedence over the variable": {
 			"/from/env",
 			Options{Binary: "/bin/x"},
-			Options{Binary: "/bin/x", StartTimeout: time.Minute},
+			Options{Binary: "/bin/x", StartTimeout: 5 * time.Minute},
 		},
 		"paths become absolute": {
 			"",
