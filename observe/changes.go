@@ -3,7 +3,6 @@
 package observe
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -119,36 +118,15 @@ func changes(kind schema.GroupKind, before, after client.Object, mask Mask) []Ch
 			break
 		}
 		change := Change{Path: d.Path}
-		before, after, path := d.Before, d.After, d.Path
-		if before == nil && after == nil {
-			before, after = messages(d)
-			path = d.Field()
-		}
-		if !mask.hides(path) {
-			change.Before, change.After = encoded(before), encoded(after)
-		} else {
+		before, after := d.Shown()
+		if mask.hides(d.Field()) {
 			change.Before, change.After = hidden(before), hidden(after)
+		} else {
+			change.Before, change.After = difference.Text(before, maxValue), difference.Text(after, maxValue)
 		}
 		found = append(found, change)
 	}
 	return found
-}
-
-// messages returns the messages of a condition if they differ. The path has its status and reason.
-func messages(d difference.Difference) (before, after any) {
-	first, second := d.Values()
-	was, _ := first.(difference.Condition)
-	is, _ := second.(difference.Condition)
-	if was.Message == is.Message {
-		return nil, nil
-	}
-	if was.Message != "" {
-		before = was.Message
-	}
-	if is.Message != "" {
-		after = is.Message
-	}
-	return before, after
 }
 
 // isSecret reports whether an object is a Secret. Its kind may be unknown: then the object says what it is.
@@ -174,24 +152,4 @@ func hidden(value any) string {
 		return ""
 	}
 	return masked
-}
-
-func encoded(value any) string {
-	if value == nil {
-		return ""
-	}
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // people read it
-	if err := encoder.Encode(value); err != nil {
-		return ""
-	}
-	text := strings.TrimSuffix(b.String(), "\n")
-	if text == "null" { // an empty list or map
-		return ""
-	}
-	if len(text) > maxValue {
-		return strings.ToValidUTF8(text[:maxValue], "") + "…"
-	}
-	return text
 }

@@ -52,12 +52,13 @@ type calls struct {
 // watchedType is the type of objects of a cache. The kind is empty for Go types that have one kind.
 type watchedType struct {
 	cache weak.Pointer[byte]
-	reflect.Type
+	// goType is a field of its own: with an embedded reflect.Type, the linker would keep all methods of all types.
+	goType reflect.Type
 	schema.GroupVersionKind
 }
 
 func typeOf(informers cache.Cache, obj client.Object) watchedType {
-	t := watchedType{cache: weak.Make(address(informers)), Type: reflect.TypeOf(obj)}
+	t := watchedType{cache: weak.Make(address(informers)), goType: reflect.TypeOf(obj)}
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		t.GroupVersionKind = obj.GetObjectKind().GroupVersionKind()

@@ -186,7 +186,7 @@ func (h *Hub) Watched(informers cache.Cache, scheme *k8sruntime.Scheme) []schema
 	h.watched.Range(func(watched, _ any) bool {
 		t := watched.(watchedType)
 		gvk := t.GroupVersionKind
-		if obj, ok := reflect.New(t.Elem()).Interface().(k8sruntime.Object); ok && gvk.Empty() {
+		if obj, ok := reflect.New(t.goType.Elem()).Interface().(k8sruntime.Object); ok && gvk.Empty() {
 			gvk, _ = apiutil.GVKForObject(obj, scheme)
 		}
 		if t.cache == id && !gvk.Empty() && !slices.Contains(found, gvk) {

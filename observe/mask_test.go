@@ -72,9 +72,3 @@ func TestAreValuesOfSecretsShown(t *testing.T) {
 		})
 	}
 }
-
-func TestEncodedIsReadable(t *testing.T) {
-	if got := encoded("https://a/?b=1&c=<2>"); got != `"https://a/?b=1&c=<2>"` {
-		t.Errorf("got %s", got)
-	}
-}

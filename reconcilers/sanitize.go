@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
@@ -53,10 +52,8 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, def
 		return nil
 	}
 	if r.Sanitize != nil {
-		return []any{
-			"diff",
-			cmp.Diff(r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T)), IgnoreAllUnexported),
-		}
+		before, after := r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T))
+		return []any{"diff", difference.Lines(difference.Between(before, after))}
 	}
 	found := difference.Between(current, desired)
 	var unset []difference.Difference
@@ -65,7 +62,7 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, def
 	}
 	logged := []any{"diff", difference.Paths(found)}
 	if log.V(1).Enabled() && !isSecret(current) {
-		logged = []any{"diff", cmp.Diff(current, desired, IgnoreAllUnexported)}
+		logged = []any{"diff", difference.Lines(difference.Between(current, desired))}
 	}
 	if len(unset) > 0 {
 		logged = append(logged, "possiblyDefaults", difference.Paths(unset))
@@ -87,10 +84,11 @@ func partition[E any](all []E, belongs func(E) bool) (yes, no []E) {
 
 // changes returns the difference between two values for logs: the changed paths, or at verbosity 1 the values.
 func changes(log logr.Logger, before, after any) any {
+	found := difference.Between(before, after)
 	if log.V(1).Enabled() {
-		return cmp.Diff(before, after, IgnoreAllUnexported)
+		return difference.Lines(found)
 	}
-	return difference.Paths(difference.Between(before, after))
+	return difference.Paths(found)
 }
 
 // isSecret reports whether obj is a Secret, including unstructured Secrets and Go types derived from Secret.

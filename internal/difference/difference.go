@@ -31,6 +31,9 @@ type Condition struct{ Status, Reason, Message string }
 
 // Field returns the path without the description of the difference that the paths of conditions have.
 func (d Difference) Field() string {
+	if d.conditions == [2]Condition{} {
+		return d.Path // the key of a map may have a colon
+	}
 	field, _, _ := strings.Cut(d.Path, ": ")
 	return field
 }

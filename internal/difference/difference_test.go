@@ -4,6 +4,7 @@ package difference_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,4 +148,23 @@ func TestBetween(t *testing.T) {
 
 type fixtureConditions struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+func TestLines(t *testing.T) {
+	before := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a", Hostname: "https://a/?b=1&c=<2>"}}
+	before.Status.Conditions = []corev1.PodCondition{
+		{Type: "Ready", Status: "False", Reason: "Starting", Message: "0 of 1"}, {Type: "Other", Status: "True"},
+	}
+	after := before.DeepCopy()
+	after.Spec.NodeName, after.Spec.Hostname = "", strings.Repeat("ä", 1024)
+	after.Status.Conditions[0].Message, after.Status.Conditions[1].Status = "1 of 1", "False"
+	want := []string{
+		`spec.nodeName: "a" → ""`,
+		`spec.hostname: "https://a/?b=1&c=<2>" → "` + strings.Repeat("ä", (1024-len(`"…`))/2) + "…",
+		`status.conditions[Ready]: message: "0 of 1" → "1 of 1"`,
+		"status.conditions[Other]: status True→False",
+	}
+	if diff := cmp.Diff(want, difference.Lines(difference.Between(before, after))); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
 }

@@ -4,12 +4,69 @@ package difference
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"trueup.dev/internal/conditions"
 )
+
+// Shown returns the values to show beside the path: for a condition its messages if they differ, because the path has
+// its status and reason.
+func (d Difference) Shown() (before, after any) {
+	if d.conditions == [2]Condition{} {
+		return d.Before, d.After
+	}
+	was, is := d.conditions[0].Message, d.conditions[1].Message
+	if was == is {
+		return nil, nil
+	}
+	if was != "" {
+		before = was
+	}
+	if is != "" {
+		after = is
+	}
+	return before, after
+}
+
+// Text returns a value as JSON, cut to that number of bytes. It is "" if the value is missing, or no JSON.
+func Text(value any, most int) string {
+	if value == nil {
+		return ""
+	}
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // people read it
+	if err := encoder.Encode(value); err != nil {
+		return ""
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	if text == "null" { // an empty list or map
+		return ""
+	}
+	return conditions.Cut(text, most)
+}
+
+// maxText limits the bytes of a value in a log line.
+const maxText = 1024
+
+// Lines returns the paths with the values, which may be secret, for logs.
+func Lines(found []Difference) []string {
+	lines := make([]string, len(found))
+	for i, d := range found {
+		lines[i] = d.Path
+		before, after := d.Shown()
+		if was, is := Text(before, maxText), Text(after, maxText); was != "" || is != "" {
+			lines[i] += ": " + cmp.Or(was, "unset") + " → " + cmp.Or(is, "unset")
+		}
+	}
+	return lines
+}
 
 // dereferenced returns the value of a pointer or an interface. The result is invalid if the pointer or interface is
 // nil.
