@@ -26,6 +26,9 @@ var update = flag.Bool("update", false, "write the screenshots of the guides")
 // TestInBrowser runs browser/check.mjs, which opens the pages in Chromium and reports its checks as lines of JSON. It
 // needs Node.js, npm and Chromium, and is skipped without these.
 func TestInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opens each page in Chromium several times, with 10,000 objects, which takes more than a minute")
+	}
 	directory, environment := prepareBrowser(t)
 	s := newScene(t)
 	reconciles := 0
