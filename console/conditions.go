@@ -50,6 +50,9 @@ func conditionsOf(h recorder.History) []Condition {
 	}
 	conditions := []Condition{}
 	for _, c := range changes {
+		if len(c.Changes) == 0 { // only other fields of the condition have changed, such as its observedGeneration
+			continue
+		}
 		slices.Reverse(c.Changes)
 		conditions = append(conditions, *c)
 	}

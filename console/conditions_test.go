@@ -60,6 +60,15 @@ func TestWhenDidTheConditionsChange(t *testing.T) {
 		"other changes": {
 			[]recorder.Run{write(observe.Change{Path: "status.replicas", Before: "1", After: "2"})}, []Condition{},
 		},
+		"changes of other fields of conditions": {
+			[]recorder.Run{
+				event(
+					observe.Change{Path: "status.conditions[Ready]: observedGeneration 1→2"},
+					observe.Change{Path: "status.conditions[Synced]: observedGeneration 1→2"},
+				),
+			},
+			[]Condition{},
+		},
 		"a write that causes a reconcile": {
 			[]recorder.Run{write(added), event(added)}, []Condition{{"Ready", []ConditionChange{missing}}},
 		},
