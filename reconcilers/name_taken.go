@@ -30,13 +30,14 @@ func ownerOf(obj client.Object) string {
 		return fmt.Sprintf("is controlled by %s %q", ref.Kind, ref.Name)
 	}
 	text := "has no controller"
-	if entries := obj.GetManagedFields(); len(entries) > 0 {
-		first := &entries[0]
-		for i := range entries {
-			if entries[i].Time.Before(first.Time) {
-				first = &entries[i]
-			}
+	var first *metav1.ManagedFieldsEntry
+	for i, entries := 0, obj.GetManagedFields(); i < len(entries); i++ {
+		// Who writes a subresource, such as the status, has not created the object. The times have only seconds.
+		if entry := &entries[i]; entry.Subresource == "" && (first == nil || entry.Time.Before(first.Time)) {
+			first = entry
 		}
+	}
+	if first != nil {
 		text += ", and was first written by " + applied.NameOf(first)
 	}
 	return text

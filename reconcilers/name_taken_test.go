@@ -14,12 +14,19 @@ func TestWhoHasTheNameOfTheChild(t *testing.T) {
 	owned.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "apps/v1", Kind: "Deployment", Name: "other", UID: "other", Controller: new(true)},
 	}
+	written := newConfigMap("child", orphan)
+	now := metav1.Now()
+	written.ManagedFields = []metav1.ManagedFieldsEntry{ // the times have only seconds
+		{Manager: "controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: &now},
+		{Manager: "kubectl-create", Operation: metav1.ManagedFieldsOperationUpdate, Time: &now},
+	}
 	for name, tc := range map[string]struct {
 		given objects
 		want  string
 	}{
 		"an object with a controller": {objects{owned}, `the existing object is controlled by Deployment "other"`},
 		"an object without one":       {objects{newConfigMap("child", orphan)}, "the existing object has no controller"},
+		"an object that others wrote": {objects{written}, `was first written by "kubectl-create" (Update)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(tc.given, newResource())...)
