@@ -57,7 +57,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("console: %w", err)
 	}
-	content := newHandler(options.Recorder, permissions, observe.Of(mgr))
+	content := newHandler(options.Recorder, permissions, mgr.Elected(), observe.Of(mgr))
 	handler := onlyPermitted(http.StripPrefix(options.Path, content))
 	if err := serve(mgr, options, handler); err != nil {
 		return fmt.Errorf("console: %w", err)

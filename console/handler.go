@@ -39,11 +39,13 @@ const pageSize = 100
 //
 // It has no page of permissions, which needs a manager: use [AddToManager].
 func Handler(r *recorder.Recorder, hubs ...*observe.Hub) http.Handler {
-	return newHandler(r, nil, hubs...)
+	return newHandler(r, nil, nil, hubs...)
 }
 
-func newHandler(r *recorder.Recorder, p *permissions, hubs ...*observe.Hub) http.Handler {
-	h := &handler{recorder: r, permissions: p, hubs: hubs, streams: make(chan struct{}, maxStreams)}
+func newHandler(
+	r *recorder.Recorder, p *permissions, elected <-chan struct{}, hubs ...*observe.Hub,
+) http.Handler {
+	h := &handler{recorder: r, permissions: p, hubs: hubs, elected: elected, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page(h.objects))
 	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}", h.page(h.object))
@@ -64,6 +66,8 @@ type handler struct {
 	hubs        []*observe.Hub
 	queues      queues
 	streams     chan struct{} // a token for each stream
+	// elected is closed when the manager reconciles. It is nil if that is not known.
+	elected <-chan struct{}
 }
 
 // page is what is shown at a path.
@@ -226,6 +230,51 @@ type Objects struct {
 	NotReady int `json:"notReady"`
 	// Unstarted are the controllers that wait for caches, by name, with what they wait for.
 	Unstarted map[string][]recorder.CacheWait `json:"unstarted,omitempty"`
+	// Occupied are the controllers all of whose workers have been busy for some seconds, by name.
+	Occupied map[string]Occupied `json:"occupied,omitempty"`
+	// Standby reports whether this replica does not reconcile, because it is not elected as the leader.
+	Standby bool `json:"standby,omitempty"`
+}
+
+// Occupied are the reconciles that have kept all workers of a controller busy for some seconds. Meanwhile the
+// controller reconciles no other object.
+type Occupied struct {
+	Workers int `json:"workers"`
+	// Running are the first of these reconciles.
+	Running []recorder.Unfinished `json:"running"`
+}
+
+const (
+	// occupiedAfter is the time after which busy workers are shown.
+	occupiedAfter = 5 * time.Second
+	// maxRunning limits the reconciles in Occupied.
+	maxRunning = 5
+)
+
+// occupied reports whether all workers of a controller have been busy for some seconds, and with what.
+func (h *handler) occupied(controller string) (Occupied, bool) {
+	queue := h.queues.of(controller)
+	if queue == nil || queue.Workers == 0 {
+		return Occupied{}, false
+	}
+	running := h.recorder.Unfinished(controller)
+	if len(running) < queue.Workers || time.Since(running[queue.Workers-1].Since) < occupiedAfter {
+		return Occupied{}, false
+	}
+	return Occupied{queue.Workers, running[:min(len(running), maxRunning)]}, true
+}
+
+// standby reports whether the manager does not reconcile, because it is not elected as the leader.
+func (h *handler) standby() bool {
+	if h.elected == nil {
+		return false
+	}
+	select {
+	case <-h.elected:
+		return false
+	default:
+		return true
+	}
 }
 
 func (h *handler) objects(r *http.Request) (page, bool) {
@@ -235,7 +284,7 @@ func (h *handler) objects(r *http.Request) (page, bool) {
 		Search: parameters.Get("q"), Controller: parameters.Get("controller"), Kind: parameters.Get("kind"),
 		Name: parameters.Get("name"), Offset: max(0, offset), Limit: pageSize,
 	}
-	data := Objects{Offset: query.Offset}
+	data := Objects{Offset: query.Offset, Standby: h.standby()}
 	data.Objects, data.Total = h.recorder.Objects(query)
 	if data.Objects == nil {
 		data.Objects = []recorder.Object{}
@@ -249,6 +298,12 @@ func (h *handler) objects(r *http.Request) (page, bool) {
 				data.Unstarted = map[string][]recorder.CacheWait{}
 			}
 			data.Unstarted[c.Name] = c.CacheWaits
+		}
+		if occupied, ok := h.occupied(c.Name); ok {
+			if data.Occupied == nil {
+				data.Occupied = map[string]Occupied{}
+			}
+			data.Occupied[c.Name] = occupied
 		}
 	}
 	p := page{Template: "objects", Title: "Objects", Search: query.Search, Data: data}
@@ -277,6 +332,10 @@ type Object struct {
 	Conditions []Condition `json:"conditions"`
 	// Related are the objects that the reconciles were caused by, wrote, or read from the API server.
 	Related []Related `json:"related"`
+	// Problems are those of the controller.
+	Problems []recorder.Problem `json:"problems,omitempty"`
+	// Occupied is set if all workers of the controller are busy with other objects.
+	Occupied *Occupied `json:"occupied,omitempty"`
 }
 
 func nameOf(r *http.Request) types.NamespacedName {
@@ -290,6 +349,14 @@ func nameOf(r *http.Request) types.NamespacedName {
 func (h *handler) object(r *http.Request) (page, bool) {
 	history, ok := h.recorder.Object(r.PathValue("controller"), nameOf(r))
 	data := Object{History: history, Conditions: conditionsOf(history), Related: h.relatedTo(history)}
+	for _, c := range h.recorder.Controllers() {
+		if c.Name == history.Controller {
+			data.Problems = c.Problems
+		}
+	}
+	if occupied, ok := h.occupied(history.Controller); ok && history.RunningSince.IsZero() {
+		data.Occupied = &occupied
+	}
 	return page{
 		Template: "object", Title: history.Object.Object.String(), Data: data, CanRecord: h.recorder.KeepsObjects(),
 	}, ok

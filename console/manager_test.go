@@ -161,6 +161,35 @@ func runCopier(t *testing.T, options console.Options) (c client.Client, address 
 	return c, address
 }
 
+// follower is a manager that is never elected.
+type follower struct{ manager.Manager }
+
+func (follower) Elected() <-chan struct{} { return make(chan struct{}) }
+
+func TestIsThisReplicaTheLeader(t *testing.T) {
+	for name, tc := range map[string]struct {
+		as   func(manager.Manager) manager.Manager
+		want bool
+	}{
+		"the leader":     {func(mgr manager.Manager) manager.Manager { return mgr }, false},
+		"not the leader": {func(mgr manager.Manager) manager.Manager { return follower{mgr} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mgr, address := newManager(t, metricsserver.Options{})
+			if err := console.AddToManager(tc.as(mgr), console.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			run(t, mgr)
+			eventually(t, "http://"+address+"/console/", "application/json", "", func(_ int, body string) bool {
+				return strings.Contains(body, `"known": 0`) && strings.Contains(body, `"standby": true`) == tc.want
+			})
+			eventually(t, "http://"+address+"/console/", browser, "", func(_ int, body string) bool {
+				return strings.Contains(body, "it is not elected as the leader") == tc.want
+			})
+		})
+	}
+}
+
 func TestWhatWroteThisFieldAndIsTheSecretHidden(t *testing.T) {
 	c, address := runCopier(t, console.Options{
 		Recorder: recorder.New(recorder.Options{Mask: observe.Mask{Paths: []string{"data.password"}}}),

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/panics"
 	"trueup.dev/internal/step"
 )
 
@@ -139,6 +140,11 @@ func (c *controllerObserver) observe(ctx context.Context, req reconcile.Request)
 	finished := &run.finished
 	finished.Run, finished.Panicked = &run.Run, true
 	defer func() {
+		panicked := recover()
+		if panicked != nil {
+			finished.Panic = panics.Text(panicked)
+			defer panic(panicked) // the stack is still that of the first panic, below this function
+		}
 		c.watchdog.ended(run)
 		run.finish()
 		c.pending.ended(req, &run.Run, finished.Err != nil || finished.Panicked, c.next(run, finished))

@@ -42,6 +42,8 @@ type ReconcileFinished struct {
 	Duration time.Duration
 	// Panicked reports whether the reconcile panicked. Result and Err are zero then.
 	Panicked bool
+	// Panic is the value with which it panicked, and the function and the line of code that did.
+	Panic string
 }
 
 // Failed reports whether the reconcile is a failure: it returned an error, panicked, or had a write refused.
@@ -83,6 +85,8 @@ type StepFinished struct {
 	Err    error
 	// Outcome classifies the result.
 	Outcome Outcome
+	// Reason is why the step halted, if its error says more than that it halts.
+	Reason string
 	// Duration is the duration of the step, including the steps below it.
 	Duration time.Duration
 }

@@ -17,6 +17,9 @@ type Reported interface {
 	during(r *running)
 }
 
+// IsObserved reports whether a context is that of a run that is observed.
+func IsObserved(ctx context.Context) bool { return runningFrom(ctx) != nil }
+
 // Report passes an event to the listeners of the run of a context, and sets the Run of the event. Without a run, it
 // passes the event to the listeners of h.
 func (h *Hub) Report(ctx context.Context, event Reported) {
@@ -108,6 +111,15 @@ type TrackedUnwatched struct {
 	Kind       schema.GroupKind
 }
 
+// ProblemFound means that a mistake in the program was found, which makes no reconcile fail. It occurs once for each.
+type ProblemFound struct {
+	Run *Run
+	// Path is the path of the step that has the mistake.
+	Path []string
+	// Text says what is wrong, what follows from it, and how to mend it.
+	Text string
+}
+
 // AttemptFailed means that an attempt failed that is repeated later, and whose error no reconcile returns.
 type AttemptFailed struct {
 	Run     *Run
@@ -168,6 +180,7 @@ func (*LoopFound) event()        {}
 func (*Deferred) event()         {}
 func (*ErrorReflected) event()   {}
 func (*TrackedUnwatched) event() {}
+func (*ProblemFound) event()     {}
 func (*AttemptFailed) event()    {}
 func (*StoreMissed) event()      {}
 func (*HandlerCalled) event()    {}
@@ -192,6 +205,7 @@ func (e *Deferred) during(r *running) {
 
 func (e *ErrorReflected) during(r *running)   { e.Run = &r.Run }
 func (e *TrackedUnwatched) during(r *running) { e.Run = &r.Run }
+func (e *ProblemFound) during(r *running)     { e.Run = &r.Run }
 func (e *AttemptFailed) during(r *running)    { e.Run = &r.Run }
 func (e *StoreMissed) during(r *running)      { e.Run = &r.Run }
 func (e *HandlerCalled) during(r *running)    { e.Run = &r.Run }

@@ -92,12 +92,12 @@ func (r *running) enter(path []string) {
 
 func (r *running) StepFinished(ctx context.Context, finished step.Finished) {
 	r.enter(finished.Path[:max(0, len(finished.Path)-1)])
-	outcome := Succeeded
+	outcome, reason := Succeeded, ""
 	switch {
 	case finished.Panicked:
 		outcome = Panicked
 	case finished.Err != nil && step.Ignores(ctx, finished.Err):
-		outcome = Halted
+		outcome, reason = Halted, step.Explain(ctx, finished.Err)
 	case finished.Err != nil:
 		outcome = Failed
 	}
@@ -105,7 +105,7 @@ func (r *running) StepFinished(ctx context.Context, finished step.Finished) {
 	defer stepsFinished.Put(event)
 	*event = StepFinished{
 		Run: &r.Run, Path: finished.Path, Item: finished.Item, Result: finished.Result, Err: finished.Err,
-		Outcome: outcome, Duration: finished.Duration,
+		Outcome: outcome, Reason: reason, Duration: finished.Duration,
 	}
 	r.hub.Observe(ctx, event)
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/offline"
+	"trueup.dev/internal/panics"
 	"trueup.dev/internal/planned"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
@@ -87,7 +88,7 @@ func newLane(ctx context.Context, s *shared, setUp SetUp) (*lane, error) {
 func (l *lane) another(ctx context.Context, setUp SetUp) (more *lane, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("plan: set-up failed: panic: %v%s", p, panickedAt())
+			err = errors.New("plan: set-up failed: panic: " + panics.Text(p))
 		}
 		if err != nil {
 			err = fmt.Errorf("%w: it was called again for parallel plans, --parallel=1 or Options.Parallel disables them", err)

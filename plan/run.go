@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/panics"
 )
 
 // Plan returns what reconciles of the requests would change, one after the other, with the reconciles that their writes
@@ -198,26 +196,10 @@ func recovered(
 ) (result reconcile.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v%s", p, panickedAt())
+			err = errors.New("panic: " + panics.Text(p))
 		}
 	}()
 	return reconciler.Reconcile(ctx, request)
-}
-
-// panickedAt returns where the code has panicked whose panic the caller recovers.
-func panickedAt() string {
-	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers)])
-	for panicked, more := false, true; more; {
-		var frame runtime.Frame
-		frame, more = frames.Next()
-		isRuntime := strings.HasPrefix(frame.Function, "runtime.")
-		if panicked && !isRuntime {
-			return fmt.Sprintf(" (in %s, %s:%d)", path.Base(frame.Function), path.Base(frame.File), frame.Line)
-		}
-		panicked = panicked || frame.Function == "runtime.gopanic"
-	}
-	return ""
 }
 
 func (r *run) result() (*Plan, error) {

@@ -4,6 +4,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,8 +40,10 @@ func TestWhichStepPanicked(t *testing.T) {
 		Name: "Careless", Sync: func(context.Context, *fixture.Resource) error { panic(errTest) },
 	}}
 	built, finished := observed(t, w, r)
-	if _, err := built.Reconcile(t.Context(), testRequest); err == nil || !finished.Panicked {
-		t.Errorf("got error %v, panicked %v", err, finished.Panicked)
+	where := errTest.Error() + " (in reconcilers_test.TestWhichStepPanicked.func1, operators_test.go:"
+	if _, err := built.Reconcile(t.Context(), testRequest); err == nil || !finished.Panicked ||
+		!strings.HasPrefix(finished.Panic, where) {
+		t.Errorf("got error %v, panicked %v with %q", err, finished.Panicked, finished.Panic)
 	}
 	equal(t, "events", []string{
 		"Warning ReconcileFailed: ResourceResourceReconciler.Careless: the step panicked, see the log of the controller " +

@@ -93,7 +93,7 @@ func (r root) beginRequest(
 	this = &request{
 		scope: scope, requests: requests, byController: byController,
 		reflected: reflected{reconciler: r.name, config: scope.originalConfig, ctx: ctx},
-		trace:     step.Trace{Ignore: isQuiet}, started: time.Now(),
+		trace:     step.Trace{Ignore: isQuiet, Explain: causeOf}, started: time.Now(),
 	}
 	this.waits.byController = byController
 	loop := hotloop.Entry{}

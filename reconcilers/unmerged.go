@@ -3,6 +3,8 @@
 package reconcilers
 
 import (
+	"context"
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -14,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
+	"trueup.dev/internal/step"
+	"trueup.dev/observe"
 )
 
 // unmerged finds fields of desired objects that MergeBeforeUpdate does not copy: their changes would have no effect,
@@ -24,10 +28,12 @@ type unmerged struct {
 	logged sync.Map
 }
 
-// check logs the fields that were set in the desired object and have another value after the merge. Each object is
-// compared once for each generation of the reconciled resource, and each field is logged once.
-func (u *unmerged) check(log logr.Logger, resource, merged, desired client.Object, ignored []string) {
-	if !log.Enabled() || !u.compared.isNew(merged.GetUID(), resource.GetGeneration()) {
+// check logs and reports the fields that were set in the desired object and have another value after the merge. Each
+// object is compared once for each generation of the reconciled resource, and each field is logged once.
+func (u *unmerged) check(
+	ctx context.Context, log logr.Logger, resource, merged, desired client.Object, ignored []string,
+) {
+	if !log.Enabled() && !observe.IsObserved(ctx) || !u.compared.isNew(merged.GetUID(), resource.GetGeneration()) {
 		return
 	}
 	fields := []string{}
@@ -41,6 +47,9 @@ func (u *unmerged) check(log logr.Logger, resource, merged, desired client.Objec
 		}
 	}
 	if len(fields) > 0 {
+		observe.Of(nil).Report(ctx, &observe.ProblemFound{Path: step.Names(ctx), Text: fmt.Sprintf(
+			"MergeBeforeUpdate does not copy %s to the existing %s, so changes of it have no effect; "+
+				"copy it, or list it in Unmerged", strings.Join(fields, ", "), identify(merged))})
 		log.Info("MergeBeforeUpdate does not copy fields of the desired object, so they are not updated. "+
 			"List them in Unmerged if that is intended", "resource", identify(merged), "fields", fields)
 	}

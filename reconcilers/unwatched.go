@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"trueup.dev/duck"
+	"trueup.dev/internal/step"
 	"trueup.dev/observe"
 )
 
@@ -24,9 +25,13 @@ import (
 func (c Config) warnUnwatched(ctx context.Context, watched *watched, kind schema.GroupKind, tracked runtime.Object) {
 	c.Hub().Report(ctx, &observe.TrackedUnwatched{Reconciler: watched.reconciler, Kind: kind})
 	if watched.warnOnce(kind) {
+		line := c.watchLine(ctx, tracked)
+		c.Hub().Report(ctx, &observe.ProblemFound{Path: step.Names(ctx), Text: fmt.Sprintf(
+			"objects of kind %s are tracked and not watched, so their changes do not reconcile those that track them; "+
+				"add to Setup: %s", kind, line)})
 		logr.FromContextOrDiscard(ctx).Info("the kind of a tracked object is not watched, its changes will not trigger the "+
 			"resource",
-			"kind", kind.String(), "add to Setup", c.watchLine(ctx, tracked))
+			"kind", kind.String(), "add to Setup", line)
 	}
 }
 

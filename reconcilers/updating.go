@@ -204,7 +204,7 @@ func (r *UpdatingObjectManager[T]) update(
 	wanted := r.admission.expected(actual.GetUID(), desired)
 	r.MergeBeforeUpdate(current, wanted)
 	inventoryFrom(ctx).label(current, desired)
-	r.unmerged.check(w.log, resource, current, wanted, r.Unmerged)
+	r.unmerged.check(ctx, w.log, resource, current, wanted, r.Unmerged)
 	if identical := reflect.DeepEqual(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
 		if log := w.log.V(1); log.Enabled() {
 			log.Info("resource is in sync, no update required", "resource", identify(actual))

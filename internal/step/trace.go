@@ -23,6 +23,8 @@ type traceKey struct{}
 type Trace struct {
 	// Ignore reports whether an error is not a failure. Optional.
 	Ignore func(err error) bool
+	// Explain returns why a step halted with an error that is not a failure, or "". Optional.
+	Explain func(err error) string
 
 	panicked atomic.Pointer[[]string]
 	errors   atomic.Int64
@@ -51,6 +53,14 @@ func (t *Trace) Errors() int64 { return t.errors.Load() }
 func Ignores(ctx context.Context, err error) bool {
 	t, _ := ctx.Value(traceKey{}).(*Trace)
 	return t != nil && t.ignores(err)
+}
+
+// Explain returns why a step halted with an error, see [Trace.Explain].
+func Explain(ctx context.Context, err error) string {
+	if t := Of(ctx); t != nil && t.Explain != nil {
+		return t.Explain(err)
+	}
+	return ""
 }
 
 // LogPanic must be deferred by the root reconciler. If a panic passes, it logs and returns the path of the step that

@@ -50,6 +50,31 @@ type Controller struct {
 	WaitingSince time.Time `json:"waitingSince,omitzero"`
 	// CacheWaits are the caches that have not been filled yet, sorted by kind. The controller cannot start without them.
 	CacheWaits []CacheWait `json:"cacheWaits,omitempty"`
+	// Problems are the first mistakes in the program that were found, see [observe.ProblemFound].
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is a mistake in the program, which makes no reconcile fail.
+type Problem struct {
+	// Step is the path of the step that has it, with dots.
+	Step string `json:"step,omitempty"`
+	Text string `json:"text"`
+}
+
+// maxProblems limits the problems of a controller.
+const maxProblems = 20
+
+func (r *Recorder) problem(e *observe.ProblemFound) {
+	if e.Run == nil {
+		return
+	}
+	found := Problem{strings.Join(e.Path, "."), limited(e.Text)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.controllerNamed(e.Run.Controller, refOf(e.Run.Kind, types.NamespacedName{}))
+	if len(c.Problems) < maxProblems && !slices.Contains(c.Problems, found) {
+		c.Problems = append(slices.Clip(c.Problems), found)
+	}
 }
 
 // CacheWait is a cache that a controller waits for when it starts. See [observe.CacheWait].

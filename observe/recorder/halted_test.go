@@ -25,15 +25,55 @@ func TestWhichStepDoesItWaitIn(t *testing.T) {
 		p.enter(path)
 	}
 	for _, path := range [][]string{child, parent, root} {
-		p.observe(&observe.StepFinished{Run: p.run, Path: path, Outcome: observe.Halted, Duration: time.Millisecond})
+		p.observe(&observe.StepFinished{
+			Run: p.run, Path: path, Outcome: observe.Halted, Reason: "by " + path[len(path)-1], Duration: time.Millisecond,
+		})
 	}
 	p.observe(&observe.ReconcileFinished{Run: p.run, Result: reconcile.Result{}})
-	if h := history(t, r, "a"); h.State != recorder.StateHalted || h.Step != "Database.Children.ConfigMap" {
-		t.Errorf("state %s in step %q", h.State, h.Step)
+	if h := history(t, r, "a"); h.State != recorder.StateHalted || h.Step != "Database.Children.ConfigMap" ||
+		h.HaltReason != "by ConfigMap" {
+		t.Errorf("state %s in step %q: %s", h.State, h.Step, h.HaltReason)
 	}
 	p.noOp("a")
-	if h := history(t, r, "a"); h.State != recorder.StateSucceeded || h.Step != "" {
-		t.Errorf("after a run to the end: state %s in step %q", h.State, h.Step)
+	if h := history(t, r, "a"); h.State != recorder.StateSucceeded || h.Step != "" ||
+		h.HaltReason != "" {
+		t.Errorf("after a run to the end: state %s in step %q: %s", h.State, h.Step, h.HaltReason)
+	}
+}
+
+func TestWhichMistakesWereFound(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	p.start("a")
+	for range 2 {
+		p.observe(&observe.ProblemFound{Run: p.run, Path: child, Text: "a field is not copied"})
+	}
+	p.observe(&observe.ProblemFound{Text: "outside of a run"})
+	want := []recorder.Problem{{Step: "Database.Children.ConfigMap", Text: "a field is not copied"}}
+	if diff := cmp.Diff(want, r.Controllers()[0].Problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatRunsNow(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	p.start("a")
+	first := p.run
+	p.start("b")
+	p.enter(read)
+	a := recorder.Ref{Group: database.Group, Version: "v1", Kind: "Database", Namespace: "default", Name: "a"}
+	b := a
+	b.Name = "b"
+	want := []recorder.Unfinished{
+		{Object: a, Since: first.Started, Step: "Database"},
+		{Object: b, Since: p.run.Started, Step: "Database.ReadSecret"},
+	}
+	if diff := cmp.Diff(want, r.Unfinished("database")); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if others := r.Unfinished("other"); len(others) > 0 {
+		t.Errorf("runs of another controller: %v", others)
 	}
 }
 

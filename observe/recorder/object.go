@@ -29,8 +29,10 @@ type Object struct {
 	// Step and Error are those of the last reconcile, if it failed. If it halted, Step is the step that did.
 	Step  string `json:"step,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Ready is the status of the condition Ready, and "" if it is unknown. NotReady is its reason and message if the
-	// status is False.
+	// HaltReason is why that step halted, if its error says so.
+	HaltReason string `json:"haltReason,omitempty"`
+	// Ready is the status of the condition Ready, and "" if it is not known. NotReady is its reason and message if the
+	// status is False or Unknown.
 	Ready    metav1.ConditionStatus `json:"ready,omitempty"`
 	NotReady string                 `json:"notReady,omitempty"`
 	// Dropped are the fields that the API server has not stored in the last writes of objects.
@@ -178,7 +180,9 @@ func (o *Object) update(rec *runState, outcome Outcome) {
 	if rec.readyKnown {
 		o.Ready, o.NotReady = rec.ready, rec.notReady
 	}
+	o.HaltReason = ""
 	if !outcome.IsFailure() {
+		o.HaltReason = rec.haltReason
 		o.FailedInRow, o.FailingSince, o.Step, o.Error = 0, time.Time{}, rec.haltedStep(), ""
 		return
 	}

@@ -232,6 +232,26 @@ func (r *Recorder) running() map[objectKey]runningRun {
 	return running
 }
 
+// Unfinished is a reconcile that runs now.
+type Unfinished struct {
+	Object Ref       `json:"object"`
+	Since  time.Time `json:"since"`
+	// Step is the path of the step that has not finished, with dots.
+	Step string `json:"step,omitempty"`
+}
+
+// Unfinished returns the reconciles of a controller that run now, the first that started first.
+func (r *Recorder) Unfinished(controller string) []Unfinished {
+	all := []Unfinished{}
+	for key, run := range r.running() {
+		if current, ok := run.state.current(key, r.options.Mask); ok && key.controller == controller {
+			all = append(all, Unfinished{run.object, run.started, current.OpenStep()})
+		}
+	}
+	slices.SortFunc(all, func(a, b Unfinished) int { return a.Since.Compare(b.Since) })
+	return all
+}
+
 // Bytes returns the estimated memory of what the recorder has kept.
 func (r *Recorder) Bytes() int {
 	r.mu.Lock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -54,6 +55,7 @@ func TestIsItReady(t *testing.T) {
 		{"it existed at the start", func() { run("", nil, exists) }, recorder.StateNotReady, text},
 		{"nothing changed", func() { p.noOp("a") }, recorder.StateNotReady, text},
 		{"it becomes Ready", func() { run("True", nil) }, recorder.StateSucceeded, ""},
+		{"it is not known", func() { run("Unknown", nil) }, recorder.StateSucceeded, text},
 		{"it is no longer Ready", func() { run("False", nil) }, recorder.StateNotReady, text},
 		{"a reconcile fails", func() { run("", errors.New("no")) }, recorder.StateFailing, text},
 	} {
@@ -63,7 +65,7 @@ func TestIsItReady(t *testing.T) {
 			t.Errorf("%s: got %s, %q, want %s, %q", step.name, h.State, h.NotReady, step.state, step.notReady)
 		}
 		want := 0
-		if step.notReady != "" {
+		if h.Ready == metav1.ConditionFalse {
 			want = 1
 		}
 		if got := r.Controllers()[0].NotReady; got != want {

@@ -106,6 +106,8 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 		r.record(e.Run, func(rec *runState) {
 			rec.loop = &Loop{Reconciles: e.Reconciles, Within: e.Within, Repeats: e.Repeats}
 		})
+	case *observe.ProblemFound:
+		r.problem(e)
 	case *observe.StaleWait:
 		r.record(e.Run, func(rec *runState) { rec.waited = true })
 	case *observe.StuckFound: // the state follows from the time
@@ -163,6 +165,8 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 		run := rec.result(outcome)
 		failures := e.Failures
 		switch {
+		case e.Panicked && e.Panic != "":
+			run.Error = limited("panic: " + e.Panic)
 		case e.Err != nil:
 			run.Error = textOf(e.Err)
 		case outcome == Failed:

@@ -43,6 +43,17 @@ type Run struct {
 	NoOpsBefore int `json:"noOpsBefore,omitempty"`
 }
 
+// OpenStep returns the path of the innermost step that has not finished, with dots, or "".
+func (r *Run) OpenStep() string {
+	path := []string{}
+	for _, s := range r.Steps {
+		if s.Outcome == "" && len(s.Path) > len(path) {
+			path = s.Path
+		}
+	}
+	return strings.Join(path, ".")
+}
+
 // Outcome is how a reconcile ended.
 type Outcome string
 

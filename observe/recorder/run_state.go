@@ -45,10 +45,13 @@ type runState struct {
 	// waited reports whether the run did nothing but wait for the caches.
 	waited bool
 	// ready is the status of the condition Ready of the reconciled object after the run, if it is known, and notReady the
-	// reason and the message if it is False.
+	// reason and the message if it is False or Unknown.
 	ready      metav1.ConditionStatus
 	notReady   string
 	readyKnown bool
+	// haltReason is why the innermost step that halted did, and haltDepth its depth.
+	haltReason string
+	haltDepth  int
 	// stored are the writes that succeeded, with the fields that they lost.
 	stored []Dropped
 	// refused are the refused writes, by the index of their step, or -1.
@@ -82,6 +85,7 @@ func (r *runState) start(run *observe.Run, journal *journal) {
 	r.causes, r.steps, r.calls = r.causes[:0], r.steps[:0], r.calls[:0]
 	r.stored = r.stored[:0]
 	r.ready, r.notReady, r.readyKnown = "", "", false
+	r.haltReason, r.haltDepth = "", 0
 	r.loop, r.next, r.waited, r.refused, r.journal = nil, nil, false, nil, journal
 }
 
@@ -135,6 +139,9 @@ func (r *runState) stepFinished(e *observe.StepFinished) {
 	}
 	s := &r.steps[i]
 	s.duration, s.outcome = e.Duration, e.Outcome
+	if e.Outcome == observe.Halted && len(e.Path) > r.haltDepth {
+		r.haltReason, r.haltDepth = limited(e.Reason), len(e.Path)
+	}
 	if e.Err == nil || e.Outcome == observe.Halted {
 		return
 	}
@@ -194,9 +201,8 @@ func isAbout(run *observe.Run, kind schema.GroupVersionKind, object types.Namesp
 }
 
 func (r *runState) setReady(state observe.State) {
-	r.stored = r.stored[:0]
 	r.ready, r.notReady, r.readyKnown = state.Ready, "", true
-	if state.Ready == metav1.ConditionFalse {
+	if state.Ready == metav1.ConditionFalse || state.Ready == metav1.ConditionUnknown {
 		r.notReady = state.ReadyReason
 		if state.ReadyMessage != "" {
 			r.notReady = limited(strings.TrimPrefix(state.ReadyReason+": "+state.ReadyMessage, ": "))

@@ -80,6 +80,7 @@ func (r *Recorder) touch(controller string, ref Ref) *object {
 
 func (r *Recorder) setBytes(o *object) {
 	bytes := objectBytes + 2*len(o.search) + len(o.summary.Error) + len(o.summary.Step) + len(o.summary.NotReady) +
+		len(o.summary.HaltReason) +
 		causeBytes*cap(o.waiting)
 	r.bytes.objects += bytes - o.bytes
 	o.bytes = bytes

@@ -20,7 +20,6 @@ import (
 
 	"trueup.dev/cmd/trueup/internal/screen"
 	"trueup.dev/console"
-	"trueup.dev/observe/recorder"
 )
 
 // Options select the object and the console.
@@ -33,6 +32,9 @@ type Options struct {
 	Insecure   bool
 	Runs       int
 }
+
+// standby describes a replica that is not the leader.
+const standby = "this replica reconciles nothing: it is not elected as the leader"
 
 // maxObjects limits the objects that are printed.
 const maxObjects = 5
@@ -48,20 +50,23 @@ func Print(ctx context.Context, s *screen.Screen, o Options) error {
 		return err
 	}
 	for i, object := range found.Objects[:min(maxObjects, len(found.Objects))] {
-		var history recorder.History
-		if err := c.get(ctx, console.ObjectPath(object), &history); err != nil {
+		var page console.Object
+		if err := c.get(ctx, console.ObjectPath(object), &page); err != nil {
 			return err
 		}
 		if i > 0 {
 			s.Print("\n")
 		}
-		(&printer{s, time.Now()}).history(history, o.Runs)
+		(&printer{s, time.Now()}).object(page, o.Runs)
 	}
 	if omitted := found.Total - maxObjects; omitted > 0 {
 		s.Print(fmt.Sprintf("\n%d more objects have this name: add the namespace.\n", omitted))
 	}
 	if waits := unstarted(found); waits != "" {
 		s.Print(waits + "\n")
+	}
+	if found.Standby {
+		s.Print("\n" + standby + "\n")
 	}
 	return nil
 }

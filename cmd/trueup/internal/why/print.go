@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"trueup.dev/cmd/trueup/internal/screen"
+	"trueup.dev/console"
 	"trueup.dev/internal/elapsed"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
@@ -37,8 +38,9 @@ func (p *printer) failed(depth int, err string) {
 	}
 }
 
-// history prints an object with its last runs.
-func (p *printer) history(h recorder.History, runs int) {
+// object prints an object with its last runs.
+func (p *printer) object(h console.Object, runs int) {
+	kept := h.History.History
 	p.line(
 		0, p.Paint(screen.Bold, h.Object.Object.String()), p.state(h.State),
 		p.Paint(screen.Faint, "controller "+h.Controller),
@@ -55,13 +57,32 @@ func (p *printer) history(h recorder.History, runs int) {
 		p.failed(2, h.Error)
 	}
 	if h.State == recorder.StateHalted {
-		p.line(1, "halted in step "+p.Paint(screen.Bold, h.Step))
+		p.line(1, "halted in step "+p.Paint(screen.Bold, h.Step)+colon(h.HaltReason))
 	}
 	if h.NotReady != "" {
-		p.line(1, "Ready is False: "+h.NotReady)
+		notReady := h.NotReady
+		if h.Error != "" {
+			notReady = strings.Replace(notReady, h.Error, "the error above", 1)
+		}
+		p.line(1, "Ready is "+string(h.Ready)+colon(notReady))
 	}
 	for _, dropped := range h.Dropped {
 		p.line(1, p.Paint(screen.Yellow, dropped.String()))
+	}
+	for _, problem := range h.Problems {
+		if h.State.IsTrouble() {
+			break // another cause is shown
+		}
+		text := "a mistake in the controller" + colon(problem.Text)
+		if problem.Step != "" {
+			text = "a mistake in step " + p.Paint(screen.Bold, problem.Step) + colon(problem.Text)
+		}
+		p.line(1, p.Paint(screen.Yellow, text))
+	}
+	if h.Occupied != nil {
+		for line := range strings.SplitSeq(occupied(h.Controller, *h.Occupied, p.now), "\n") {
+			p.line(1, p.Paint(screen.Yellow, line))
+		}
 	}
 	if h.Loop != nil {
 		p.line(1, fmt.Sprintf("loops: %d reconciles in %s", h.Loop.Reconciles, elapsed.Duration(h.Loop.Within)))
@@ -75,16 +96,28 @@ func (p *printer) history(h recorder.History, runs int) {
 	if h.RunningSince.IsZero() {
 		p.line(1, "next run: "+p.next(h.Next))
 	} else {
-		p.line(1, "running for "+elapsed.Duration(p.now.Sub(h.RunningSince)))
+		text := "running for " + elapsed.Duration(p.now.Sub(h.RunningSince))
+		if len(kept) > 0 && kept[0].OpenStep() != "" {
+			text += " in step " + p.Paint(screen.Bold, kept[0].OpenStep())
+		}
+		p.line(1, text)
 	}
-	for _, run := range h.History[:min(runs, len(h.History))] {
+	for _, run := range kept[:min(runs, len(kept))] {
 		p.line(0)
 		p.run(run, h.Error)
 	}
-	if earlier := len(h.History) - runs; earlier > 0 {
+	if earlier := len(kept) - runs; earlier > 0 {
 		p.line(0)
 		p.line(0, p.Paint(screen.Faint, fmt.Sprintf("%d earlier runs are kept: see --runs", earlier)))
 	}
+}
+
+// colon returns a text after a colon, or "" without a text.
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
 }
 
 func (p *printer) state(state recorder.State) string {
@@ -103,6 +136,8 @@ func (p *printer) next(next *recorder.Next) string {
 		return "on the next event"
 	case next.Retry:
 		return "retry with back-off"
+	case p.now.Sub(next.At) >= time.Second:
+		return "due, " + elapsed.Ago(next.At, p.now)
 	}
 	return elapsed.Ago(next.At, p.now)
 }

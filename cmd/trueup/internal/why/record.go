@@ -11,8 +11,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"trueup.dev/console"
+	"trueup.dev/internal/elapsed"
 	"trueup.dev/observe/recording"
 )
 
@@ -55,7 +57,7 @@ func (c *client) find(ctx context.Context, o Options) (found console.Objects, er
 	if len(found.Objects) == 0 {
 		return found, fmt.Errorf(
 			"no reconcile of %s %s is known; the controllers at %s know %d objects%s", o.Kind, o.Name, c.base, found.Known,
-			unstarted(found),
+			unstarted(found)+busy(found),
 		)
 	}
 	return found, nil
@@ -67,6 +69,32 @@ func unstarted(found console.Objects) string {
 	for _, name := range slices.Sorted(maps.Keys(found.Unstarted)) {
 		for _, wait := range found.Unstarted[name] {
 			text += fmt.Sprintf("\ncontroller %s has not started: it %s", name, wait)
+		}
+	}
+	return text
+}
+
+// busy says why a controller that has started does not reconcile, or returns "".
+func busy(found console.Objects) string {
+	text := ""
+	if found.Standby {
+		text = "\n" + standby
+	}
+	for _, name := range slices.Sorted(maps.Keys(found.Occupied)) {
+		text += "\n" + occupied(name, found.Occupied[name], time.Now())
+	}
+	return text
+}
+
+// occupied says with what all workers of a controller are busy.
+func occupied(controller string, o console.Occupied, now time.Time) string {
+	text := fmt.Sprintf(
+		"waits for a worker: all of controller %s (MaxConcurrentReconciles: %d) are busy:", controller, o.Workers,
+	)
+	for _, run := range o.Running {
+		text += fmt.Sprintf("\n  %s has been running for %s", run.Object, elapsed.Duration(now.Sub(run.Since)))
+		if run.Step != "" {
+			text += " in step " + run.Step
 		}
 	}
 	return text

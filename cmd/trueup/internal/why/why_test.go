@@ -4,6 +4,7 @@ package why
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -154,6 +155,42 @@ func TestWhyIsNothingReconciled(t *testing.T) {
 	r.Observe(t.Context(), &wait)
 	if err := Print(t.Context(), screen.New(&bytes.Buffer{}), options); strings.Contains(err.Error(), "not started") {
 		t.Errorf("got error %v of a controller that has started", err)
+	}
+}
+
+// A replica that is not the leader, and a controller whose workers are busy, reconcile nothing either.
+func TestWhyDoesItWait(t *testing.T) {
+	running := recorder.Unfinished{
+		Object: recorder.Ref{Kind: "Database", Namespace: "shop", Name: "slow"},
+		Since:  time.Now().Add(-2 * time.Minute), Step: "Database.Backup",
+	}
+	for name, tc := range map[string]struct {
+		page console.Objects
+		want string
+	}{
+		"not the leader": {
+			console.Objects{Standby: true}, "this replica reconciles nothing: it is not elected as the leader",
+		},
+		"busy": {
+			console.Objects{Occupied: map[string]console.Occupied{
+				"database": {Workers: 1, Running: []recorder.Unfinished{running}},
+			}},
+			"waits for a worker: all of controller database (MaxConcurrentReconciles: 1) are busy:\n" +
+				"  Database shop/slow has been running for 2m0s in step Database.Backup",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if err := json.NewEncoder(w).Encode(tc.page); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer server.Close()
+			err := Print(t.Context(), screen.New(&bytes.Buffer{}), Options{Kind: "database", Name: "orders", URL: server.URL})
+			if err == nil || !strings.HasSuffix(err.Error(), "\n"+tc.want) {
+				t.Errorf("got error %v, want one that ends with %q", err, tc.want)
+			}
+		})
 	}
 }
 
