@@ -2,6 +2,11 @@
 
 package app
 
+import (
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
 // ManifestData describes an app: its kinds, and the requests that it handles for them.
 type ManifestData struct {
 	// AppName is the name of the app.
@@ -22,6 +27,18 @@ type ManifestVersion struct {
 	Served bool `json:"served"`
 	// Kinds are the kinds in this version.
 	Kinds []ManifestVersionKind `json:"kinds"`
+	// Routes are the custom routes that do not belong to a kind.
+	Routes ManifestVersionRoutes `json:"routes,omitzero"`
+}
+
+// ManifestVersionRoutes are the custom routes of a version, as paths of OpenAPI. The keys are paths such as /summary.
+type ManifestVersionRoutes struct {
+	// Namespaced are the routes in each namespace.
+	Namespaced map[string]spec3.PathProps `json:"namespaced,omitempty"`
+	// Cluster are the routes outside of namespaces.
+	Cluster map[string]spec3.PathProps `json:"cluster,omitempty"`
+	// Schemas are the schemas that the routes refer to.
+	Schemas map[string]spec.Schema `json:"schemas,omitempty"`
 }
 
 // ManifestVersionKind is a kind in one version.
@@ -36,6 +53,8 @@ type ManifestVersionKind struct {
 	Admission *AdmissionCapabilities `json:"admission,omitempty"`
 	// Conversion reports whether the app converts objects from and to this version.
 	Conversion bool `json:"conversion,omitempty"`
+	// Routes are the custom routes of each object, as paths of OpenAPI. The keys are paths such as /goto.
+	Routes map[string]spec3.PathProps `json:"routes,omitempty"`
 }
 
 // AdmissionCapabilities are the admission requests that an app handles.

@@ -60,6 +60,7 @@ var libraries = []string{
 	"k8s.io/apiextensions-apiserver",
 	"k8s.io/apimachinery",
 	"k8s.io/client-go",
+	"k8s.io/kube-openapi", // the routes of a manifest; client-go depends on it
 	"sigs.k8s.io/controller-runtime",
 	"sigs.k8s.io/yaml",
 }
@@ -77,7 +78,6 @@ const pathParser = module + "/internal/apipath"
 var proofs = []string{
 	"gopkg.in/evanphx/json-patch.v4",
 	"k8s.io/apiserver",
-	"k8s.io/kube-openapi",
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/structured-merge-diff/v6",
 }
