@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,8 +29,8 @@ type Runner struct{ config RunnerConfig }
 type RunnerConfig struct {
 	// KubeConfig is the connection to the cluster of the app. Required.
 	KubeConfig rest.Config
-	// WebhookConfig serves admission and conversion webhooks for all ManagedKinds of the app. Default: no webhooks are
-	// served.
+	// WebhookConfig serves admission and conversion webhooks for all ManagedKinds of the app, and the custom routes of
+	// an [app.CustomRouter], see [AppRoutes]. Default: neither is served.
 	WebhookConfig RunnerWebhookConfig
 	// MetricsConfig serves metrics. Default: no metrics are served.
 	MetricsConfig RunnerMetricsConfig
@@ -133,7 +134,7 @@ func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 	if !r.servesWebhooks() && !r.config.MetricsConfig.Enabled && !r.config.HealthConfig.Enabled {
 		return runnable.Run(ctx)
 	}
-	return r.runServed(ctx, made, runnable, manifest.AppName)
+	return r.runServed(ctx, made, runnable, manifest)
 }
 
 // webhookOwner is an app that serves webhooks itself: those of the app that contains it, or none if outer is nil.
@@ -170,12 +171,35 @@ func (r *Runner) differences(made app.App, manifest app.ManifestData) []string {
 			differences, "the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig",
 		)
 	}
+	_, router := made.(app.CustomRouter)
+	switch {
+	case hasRoutes(manifest) && !router:
+		differences = append(differences, "the manifest has custom routes, but the app is not an app.CustomRouter")
+	case router && servesRoutes(made, manifest) && !owner && !r.servesWebhooks():
+		differences = append(
+			differences, "the app has custom routes, but no server is configured: set RunnerConfig.WebhookConfig",
+		)
+	}
 	for _, kind := range made.ManagedKinds() {
 		if len(manifest.Versions) > 0 && !managed[kind.GroupVersionKind()] {
 			differences = append(differences, fmt.Sprintf("%s is not in the manifest", kind.GroupVersionKind()))
 		}
 	}
 	return differences
+}
+
+// hasRoutes reports whether the manifest has custom routes.
+func hasRoutes(manifest app.ManifestData) bool {
+	return slices.ContainsFunc(manifest.Versions, func(v app.ManifestVersion) bool {
+		return len(v.Routes.Namespaced)+len(v.Routes.Cluster) > 0 ||
+			slices.ContainsFunc(v.Kinds, func(k app.ManifestVersionKind) bool { return len(k.Routes) > 0 })
+	})
+}
+
+// servesRoutes reports whether the app has custom routes: those of the manifest, or others that the app knows.
+func servesRoutes(made app.App, manifest app.ManifestData) bool {
+	routed, ok := made.(interface{ HasCustomRoutes() bool })
+	return ok && routed.HasCustomRoutes() || hasRoutes(manifest)
 }
 
 func linesOf(err error) []string {

@@ -24,7 +24,8 @@ import (
 )
 
 // runServed runs an app together with its servers, until either ends.
-func (r *Runner) runServed(ctx context.Context, made app.App, runnable app.Runnable, name string) error {
+func (r *Runner) runServed(ctx context.Context, made app.App, runnable app.Runnable, manifest app.ManifestData) error {
+	name := manifest.AppName
 	mgr, err := r.manager(made)
 	if err != nil {
 		return fmt.Errorf("serve the app %s: %w", name, err)
@@ -36,6 +37,9 @@ func (r *Runner) runServed(ctx context.Context, made app.App, runnable app.Runna
 		}
 		for path, handler := range hooks.Handlers() {
 			mgr.GetWebhookServer().Register(path, handler)
+		}
+		if err := r.serveRoutes(mgr, made, manifest); err != nil {
+			return fmt.Errorf("serve the app %s: %w", name, err)
 		}
 		if err := mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()); err != nil {
 			return err
@@ -51,6 +55,22 @@ func (r *Runner) runServed(ctx context.Context, made app.App, runnable app.Runna
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// serveRoutes registers the custom routes of an app.
+func (r *Runner) serveRoutes(mgr ctrl.Manager, made app.App, manifest app.ManifestData) error {
+	router, ok := made.(app.CustomRouter)
+	if !ok || !servesRoutes(made, manifest) {
+		return nil // an app without routes needs no permission to review users
+	}
+	handler, err := AppRoutes{
+		App: router, Name: manifest.AppName, Kinds: made.ManagedKinds(), Group: manifest.Group,
+		KubeConfig: mgr.GetConfig(), Logger: mgr.GetLogger().WithName(manifest.AppName),
+	}.Handler()
+	if err == nil {
+		mgr.GetWebhookServer().Register(CustomRoutesPath, handler)
+	}
+	return err
 }
 
 func (r *Runner) manager(made app.App) (ctrl.Manager, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/spec3"
 
 	"trueup.dev/app"
 	"trueup.dev/operator"
@@ -161,14 +162,31 @@ func TestRunner_WarnsWhereTheManifestAndTheAppDiffer(t *testing.T) {
 		"example.com/v1, Kind=Widget is not among ManagedKinds",
 		"the manifest has webhooks, but no server is configured: set RunnerConfig.WebhookConfig",
 		"/v1, Kind=ConfigMap is not in the manifest",
+		"the manifest has custom routes, but the app is not an app.CustomRouter",
 	} {
 		if !slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, want) }) {
 			t.Errorf("no warning %q among %q", want, warnings)
 		}
 	}
-	if len(warnings) != 3 {
-		t.Errorf("%d warnings, want 3: %q", len(warnings), warnings)
+	if len(warnings) != 4 {
+		t.Errorf("%d warnings, want 4: %q", len(warnings), warnings)
 	}
+	warnings = nil
+	routed := brokenProvider{app: routedApp{kindsApp{ran: &ran}}}
+	if err := runner.Run(logr.NewContext(t.Context(), log), manifested{routed}); err != nil {
+		t.Fatal(err)
+	}
+	want := "the app has custom routes, but no server is configured: set RunnerConfig.WebhookConfig"
+	if len(warnings) != 4 || !slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, want) }) {
+		t.Errorf("no warning %q among %q", want, warnings)
+	}
+}
+
+// routedApp is an app that does not say which custom routes it has.
+type routedApp struct{ kindsApp }
+
+func (routedApp) CallCustomRoute(context.Context, app.CustomRouteResponseWriter, *app.CustomRouteRequest) error {
+	return app.ErrCustomRouteNotFound
 }
 
 // kindsApp is an app with one kind only.
@@ -190,7 +208,10 @@ type manifested struct{ brokenProvider }
 
 func (manifested) Manifest() app.ManifestData {
 	return app.ManifestData{AppName: "it", Group: "example.com", Versions: []app.ManifestVersion{
-		{Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget", Conversion: true}}},
+		{
+			Name: "v1", Kinds: []app.ManifestVersionKind{{Kind: "Widget", Conversion: true}},
+			Routes: app.ManifestVersionRoutes{Cluster: map[string]spec3.PathProps{"/all": {Get: &spec3.Operation{}}}},
+		},
 	}}
 }
 
