@@ -23,8 +23,9 @@ import (
 )
 
 var (
-	_ app.App      = (*App)(nil)
-	_ app.Runnable = (*App)(nil)
+	_ app.App          = (*App)(nil)
+	_ app.CustomRouter = (*App)(nil)
+	_ app.Runnable     = (*App)(nil)
 )
 
 // App is an [app.App] that is defined by a config. It is a controller-runtime manager with a controller for each kind
@@ -40,6 +41,7 @@ type App struct {
 	// informers are keyed by the names of their controllers.
 	informers map[string]informer.Informer
 	webhooks  *webhookServer
+	routes    routes
 	// serving is the app that answers the API server, see ServeWebhooksOf.
 	serving atomic.Pointer[app.App]
 }
@@ -58,6 +60,11 @@ type App struct {
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>/status,verbs=get;update;patch
 //	// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 //	// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+//
+// An app with custom routes also needs:
+//
+//	// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+//	// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 func NewApp(config AppConfig) (*App, error) {
 	kinds, err := config.validate()
 	if err != nil {
@@ -65,6 +72,7 @@ func NewApp(config AppConfig) (*App, error) {
 	}
 	a := &App{
 		config: config, configs: map[schema.GroupVersionKind]reconcilers.Config{}, informers: map[string]informer.Informer{},
+		routes: config.routes(),
 	}
 	if a.config.Clients == nil {
 		a.config.Clients = &Clients{}
@@ -93,6 +101,12 @@ func NewApp(config AppConfig) (*App, error) {
 // served, or that has another plural or scope. While the API server is unreachable, Run retries; the reason is logged
 // once.
 func (a *App) Run(ctx context.Context) error {
+	if len(a.config.VersionedCustomRoutes) > 0 && len(a.config.ManagedKinds) == 0 && !a.webhooks.elsewhere.Load() {
+		return fmt.Errorf(
+			"app %q: the group of VersionedCustomRoutes is unknown: the app must have ManagedKinds in the group, or an "+
+				"operator.Runner with a manifest must serve it", a.config.Name,
+		)
+	}
 	if err := a.waitUntilServed(ctx); err != nil {
 		return fmt.Errorf("app %q: %w", a.config.Name, err)
 	}
@@ -160,6 +174,7 @@ func (c informerCheck) HealthCheck(ctx context.Context) error {
 func (a *App) ValidateManifest(manifest app.ManifestData) error {
 	p := problems{}
 	for _, version := range manifest.Versions {
+		a.routes.validateVersion(&p, version)
 		for _, kind := range version.Kinds {
 			gvk := schema.GroupVersionKind{Group: manifest.Group, Version: version.Name, Kind: kind.Kind}
 			managed, ok := a.managed(gvk)
@@ -176,6 +191,7 @@ func (a *App) ValidateManifest(manifest app.ManifestData) error {
 			if kind.Conversion && a.config.Converters[gvk.GroupKind()] == nil {
 				p.add("%s has no Converter", gvk)
 			}
+			a.routes.validateKind(&p, gvk, kind.Routes)
 		}
 	}
 	return errors.Join(p...)

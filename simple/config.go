@@ -42,6 +42,10 @@ type AppConfig struct {
 	// Converters convert objects between versions of a kind. See [App.CustomResourceConversion].
 	Converters map[schema.GroupKind]Converter
 
+	// VersionedCustomRoutes are, by version, handlers of HTTP requests for a namespace or for the cluster, see
+	// [AppVersionRouteHandlers].
+	VersionedCustomRoutes map[string]AppVersionRouteHandlers
+
 	// InformerConfig applies to all kinds, unless their options override it.
 	InformerConfig AppInformerConfig
 

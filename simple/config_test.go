@@ -129,6 +129,45 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 				`Converters[B.simple.example.com] is not valid: HubConverter must define Hub`,
 			},
 		},
+		"custom routes": {
+			config: simple.AppConfig{
+				ManagedKinds: []simple.AppManagedKind{
+					{Kind: widgetKind, CustomRoutes: simple.AppCustomRouteHandlers{
+						{Method: "GET", Path: "goto"}: echo, {Method: "GET", Path: "/goto/"}: echo, {Method: "GET"}: echo,
+						{Method: "get", Path: "lower"}: echo, {Method: "GET", Path: "nil"}: nil,
+						{Method: "GET", Path: "a/../b"}: echo, {Method: "GET", Path: "status/it"}: echo,
+						{Method: "GET", Path: "a{b}"}: echo,
+					}},
+					{Kind: configMapKind, CustomRoutes: simple.AppCustomRouteHandlers{{Method: "GET", Path: "goto"}: echo}},
+				},
+				VersionedCustomRoutes: map[string]simple.AppVersionRouteHandlers{
+					"v1": {
+						{Method: "GET", Path: "status"}: echo, {Namespaced: true, Method: "GET", Path: "status"}: echo,
+						{Method: "GET", Path: "widgets/all"}: echo, {Method: "GET", Path: "namespaces/all"}: echo,
+						{Method: "POST", Path: "status"}: echo,
+					},
+					"V2": {},
+				},
+			},
+			want: []string{
+				`ManagedKinds[0].CustomRoutes[GET ]: "" is not a path of names that are separated by slashes`,
+				`ManagedKinds[0].CustomRoutes[GET a/../b]: "a/../b" is not a path of names that are separated by slashes`,
+				`ManagedKinds[0].CustomRoutes[GET a{b}]: "a{b}" is not a path of names that are separated by slashes`,
+				`ManagedKinds[0].CustomRoutes[GET goto] is a duplicate`,
+				`ManagedKinds[0].CustomRoutes[get lower]: unknown method "get": must be one of ` +
+					`["CONNECT" "DELETE" "GET" "HEAD" "OPTIONS" "PATCH" "POST" "PUT" "TRACE"]`,
+				`ManagedKinds[0].CustomRoutes[GET nil]: the handler must not be nil`,
+				`ManagedKinds[0].CustomRoutes[GET status/it]: the path must not begin with "status", which the API reserves`,
+				`ManagedKinds[1].CustomRoutes: kinds of the core group have no custom routes`,
+				`VersionedCustomRoutes has an invalid version "V2": a DNS-1035 label must consist of lower case alphanumeric ` +
+					`characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  ` +
+					`or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
+				`VersionedCustomRoutes[v1][GET namespaces/all]: the path must not begin with "namespaces", which the API reserves`,
+				`VersionedCustomRoutes[v1][GET status]: the path must not begin with "status", which the API reserves`,
+				`VersionedCustomRoutes[v1][GET widgets/all]: "widgets" is the plural of Widget.v1.simple.example.com, whose objects ` +
+					`are at this path`,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "empty" {

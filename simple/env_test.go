@@ -33,7 +33,7 @@ func newEnv(t *testing.T, crds ...any) *env {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
 		clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), resource.AddToScheme(
-			scheme, widgetKind, gadgetV1, gadgetV2,
+			scheme, widgetKind, gadgetV1, gadgetV2, shortURLKind, planetKind,
 		),
 	); err != nil {
 		t.Fatal(err)

@@ -33,6 +33,8 @@ type AppManagedKind struct {
 	Mutator KindMutator
 	// Validator allows or denies requests for objects. See [App.WebhookConfigurations].
 	Validator KindValidator
+	// CustomRoutes are handlers of HTTP requests for an object of the kind, see [AppCustomRouteHandlers].
+	CustomRoutes AppCustomRouteHandlers
 	// ReconcileOptions configure the handler.
 	ReconcileOptions ReconcileOptions
 }

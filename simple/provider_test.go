@@ -5,9 +5,12 @@ package simple_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/spec3"
 
 	"trueup.dev/app"
 	"trueup.dev/operator"
@@ -98,5 +101,58 @@ simple.example.com/v2, Kind=Widget is not among ManagedKinds`
 	}
 	if err := made.ValidateManifest(app.ManifestData{}); err != nil {
 		t.Errorf("the empty manifest: %v", err)
+	}
+}
+
+// The routes of a manifest are compared with those of the app, and paths with and without slashes are equal.
+func TestValidateManifest_CustomRoutes(t *testing.T) {
+	config := simple.AppConfig{
+		Name: "routes", KubeConfig: rest.Config{Host: "nowhere.invalid"}, MetricsBindAddress: "0", HealthBindAddress: "0",
+		ManagedKinds: []simple.AppManagedKind{
+			{Kind: widgetKind, CustomRoutes: simple.AppCustomRouteHandlers{{Method: "GET", Path: "goto"}: echo}},
+		},
+		VersionedCustomRoutes: map[string]simple.AppVersionRouteHandlers{
+			"v1": {{Namespaced: true, Method: "GET", Path: "/summary"}: echo},
+		},
+	}
+	made, err := simple.NewApp(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := spec3.PathProps{Get: &spec3.Operation{}}
+	getAndPut := spec3.PathProps{Get: &spec3.Operation{}, Put: &spec3.Operation{}}
+	manifest := func(paths ...spec3.PathProps) app.ManifestData {
+		return app.ManifestData{Group: group, Versions: []app.ManifestVersion{{
+			Name: "v1", Kinds: []app.ManifestVersionKind{
+				{Kind: "Widget", Routes: map[string]spec3.PathProps{"/goto": paths[0]}},
+			},
+			Routes: app.ManifestVersionRoutes{
+				Namespaced: map[string]spec3.PathProps{"/summary": paths[1]}, Cluster: map[string]spec3.PathProps{"/all": paths[2]},
+			},
+		}}}
+	}
+	if err := made.ValidateManifest(manifest(get, get, spec3.PathProps{})); err != nil {
+		t.Errorf("an equal manifest: %v", err)
+	}
+	want := `namespaced custom route "summary" of version v1 has no handler for PUT
+custom route "all" of version v1 has no handler for GET
+custom route "goto" of simple.example.com/v1, Kind=Widget has no handler for PUT`
+	if err := made.ValidateManifest(manifest(getAndPut, getAndPut, get)); err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
+// Without a kind and a manifest, the group of a route is unknown.
+func TestCustomRoutes_WithoutAGroup(t *testing.T) {
+	made, err := simple.NewApp(simple.AppConfig{
+		Name: "groupless", KubeConfig: rest.Config{Host: "nowhere.invalid"}, MetricsBindAddress: "0", HealthBindAddress: "0",
+		VersionedCustomRoutes: map[string]simple.AppVersionRouteHandlers{"v1": {{Method: "GET", Path: "summary"}: echo}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = made.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the group of VersionedCustomRoutes is unknown") {
+		t.Errorf("Run = %v", err)
 	}
 }

@@ -44,11 +44,12 @@ func (c *AppConfig) validate() ([]*handled, error) {
 	if c.KubeConfig.Host == "" {
 		p.add("KubeConfig.Host is required")
 	}
-	if len(c.ManagedKinds)+len(c.UnmanagedKinds)+len(c.Converters) == 0 {
+	if len(c.ManagedKinds)+len(c.UnmanagedKinds)+len(c.Converters)+len(c.VersionedCustomRoutes) == 0 {
 		p.add("at least one of ManagedKinds, UnmanagedKinds and Converters is required")
 	}
 	p.addAll("InformerConfig.InformerOptions", c.InformerConfig.InformerOptions.Validate(context.Background()))
 	c.validateManaged(&p)
+	c.validateRoutes(&p)
 	all := c.handled(&p)
 	c.validateHandled(&p, all)
 	for _, kind := range slices.SortedFunc(maps.Keys(c.Converters), func(a, b schema.GroupKind) int {

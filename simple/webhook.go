@@ -71,7 +71,17 @@ func (a servingApp) Convert(ctx context.Context, req app.ConversionRequest) (*ap
 	return (*a.serving.Load()).Convert(ctx, req)
 }
 
-// serveWebhooks registers the webhooks. It starts no server if the app has none, because a server needs certificates.
+func (a servingApp) CallCustomRoute(
+	ctx context.Context, response app.CustomRouteResponseWriter, req *app.CustomRouteRequest,
+) error {
+	if outer, ok := (*a.serving.Load()).(app.CustomRouter); ok {
+		return outer.CallCustomRoute(ctx, response, req)
+	}
+	return a.App.CallCustomRoute(ctx, response, req)
+}
+
+// serveWebhooks registers the webhooks and the custom routes. It starts no server if the app has neither, because a
+// server needs certificates.
 func (a *App) serveWebhooks() error {
 	self := app.App(a)
 	a.serving.Store(&self)
@@ -85,6 +95,15 @@ func (a *App) serveWebhooks() error {
 		Logger:    a.log,
 	}
 	handlers := hooks.Handlers()
+	if a.HasCustomRoutes() {
+		routes, err := operator.AppRoutes{
+			App: servingApp{a}, Name: a.config.Name, Kinds: a.ManagedKinds(), KubeConfig: a.mgr.GetConfig(), Logger: a.log,
+		}.Handler()
+		if err != nil {
+			return err
+		}
+		handlers[operator.CustomRoutesPath] = routes
+	}
 	if len(handlers) == 0 {
 		return nil
 	}
