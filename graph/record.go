@@ -31,7 +31,8 @@ type SetUp func(ctx context.Context, mgr ctrl.Manager) error
 // Record calls setUp with a manager that needs no cluster and is never started, and returns the graph of what setUp
 // adds. All API requests of that manager fail. The error is the one of setUp, or reports that setUp adds nothing.
 //
-// Controllers that do not consist of reconcilers of this module appear with the Go type of their reconciler.
+// Controllers that do not consist of reconcilers of this module appear with the Go type of their reconciler. The graph
+// of a runnable with a method Graph() *Graph, such as an app of package simple, is added.
 func Record(ctx context.Context, scheme *runtime.Scheme, setUp SetUp) (*Graph, error) {
 	if scheme == nil || setUp == nil {
 		return nil, errors.New("graph: a scheme and a set-up function are required")
@@ -80,6 +81,11 @@ func (m *recordingManager) graph() *Graph {
 	defer m.mu.Unlock()
 	g := &Graph{Controllers: []*Node{}}
 	for _, runnable := range m.runnables {
+		if program, ok := runnable.(interface{ Graph() *Graph }); ok {
+			part := program.Graph()
+			g.Controllers = append(g.Controllers, part.Controllers...)
+			g.Webhooks = append(g.Webhooks, part.Webhooks...)
+		}
 		controller, ok := offline.ControllerOf(runnable)
 		if !ok {
 			continue
@@ -90,7 +96,7 @@ func (m *recordingManager) graph() *Graph {
 		}
 		g.Controllers = append(g.Controllers, n)
 	}
-	g.Webhooks = m.server.nodes(m.GetScheme())
+	g.Webhooks = append(g.Webhooks, m.server.nodes(m.GetScheme())...)
 	return g
 }
 
@@ -114,8 +120,17 @@ func (s *recordingServer) Register(path string, handler http.Handler) {
 func (s *recordingServer) nodes(scheme *runtime.Scheme) []*Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return webhooks(s.handlers, scheme)
+}
+
+// OfWebhooks returns the graph of HTTP handlers by path.
+func OfWebhooks(handlers map[string]http.Handler) *Graph {
+	return &Graph{Controllers: []*Node{}, Webhooks: webhooks(handlers, runtime.NewScheme())}
+}
+
+func webhooks(handlers map[string]http.Handler, scheme *runtime.Scheme) []*Node {
 	var nodes []*Node
-	for path, handler := range s.handlers {
+	for path, handler := range handlers {
 		var reconciler any = handler
 		if hook, ok := handler.(*webhook.Admission); ok && hook.Handler != nil {
 			reconciler = hook.Handler

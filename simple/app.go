@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync/atomic"
 
@@ -42,6 +43,9 @@ type App struct {
 	informers map[string]informer.Informer
 	webhooks  *webhookServer
 	routes    routes
+	// controllers and handlers are what the app consists of, see Graph.
+	controllers []any
+	handlers    map[string]http.Handler
 	// serving is the app that answers the API server, see ServeWebhooksOf.
 	serving atomic.Pointer[app.App]
 }

@@ -195,6 +195,7 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, o
 		SkipStatusUpdate:        !h.managed, // the status belongs to another controller
 		Config:                  config,
 	}
+	a.controllers = append(a.controllers, controller)
 	if err := controller.SetupWithManager(context.Background(), mgr); err != nil {
 		return fmt.Errorf("%s: %w", h.field, err)
 	}

@@ -107,6 +107,7 @@ func (a *App) serveWebhooks() error {
 	if len(handlers) == 0 {
 		return nil
 	}
+	a.handlers = handlers
 	server := a.mgr.GetWebhookServer()
 	for path, handler := range handlers {
 		server.Register(path, handler)
