@@ -4,6 +4,8 @@ package docs
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,13 +19,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"trueup.dev/app"
 	"trueup.dev/internal/apitest"
@@ -40,7 +45,7 @@ func TestMigratedTracker(t *testing.T) {
 	})
 	handled := &handledIssues{}
 	webhooks, authority := e.WebhookOptions()
-	routes, health := e.FreePort(), e.FreePort()
+	health := e.FreePort()
 	e.Go("the app", func(ctx context.Context) error {
 		return RunTracker(ctx, operator.RunnerConfig{
 			KubeConfig: *e.RESTConfig(),
@@ -50,12 +55,19 @@ func TestMigratedTracker(t *testing.T) {
 				},
 			},
 			HealthConfig: operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
-		}, TrackerConfig{
-			RoutesAddress: fmt.Sprintf("127.0.0.1:%d", routes), Namespaces: []string{e.Namespace}, Watcher: handled.watcher(),
-		})
+		}, TrackerConfig{Namespaces: []string{e.Namespace}, Watcher: handled.watcher()})
 	})
-	get := func(port int, path string) (string, error) {
-		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}} //nolint:gosec // a test
+	t.Cleanup(client.CloseIdleConnections)
+	get := func(url, token string) (string, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return "", err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		answer, err := client.Do(request)
 		if err != nil {
 			return "", err
 		}
@@ -67,18 +79,45 @@ func TestMigratedTracker(t *testing.T) {
 		return string(body), err
 	}
 	e.Eventually(func() error {
-		_, err := get(health, "/readyz")
+		_, err := get(fmt.Sprintf("http://127.0.0.1:%d/readyz", health), "")
 		return err
 	})
 	validateIssues(e, fmt.Sprintf("https://127.0.0.1:%d", webhooks.Port), authority)
 	issue := newIssue("one", map[string]any{"title": "First", "labels": "bug,urgent"})
 	e.Add(issue)
 	e.Eventually(func() error { return handled.missing("one [bug urgent]") })
-	if body, err := get(routes, "/summary/"+e.Namespace); err != nil || body != "1 issues" {
-		t.Errorf("the route answers %q, %v", body, err)
+	_, manifest, _ := strings.Cut(readFile(t, "migration/grafana-app-sdk.md"), "```yaml migration-app-sdk-route-role\n")
+	manifest, _, _ = strings.Cut(manifest, "```")
+	role := &rbacv1.Role{}
+	e.Must(yaml.UnmarshalStrict([]byte(manifest), role))
+	token := tokenWith(e, role)
+	namespace := fmt.Sprintf(
+		"https://127.0.0.1:%d/apis/tracker.example.com/v1/namespaces/%s/", webhooks.Port, e.Namespace,
+	)
+	for path, want := range map[string]string{"summary": "1 issues", "issues/one/title": `{"title":"First"}` + "\n"} {
+		e.Eventually(func() error { // until the API server has loaded the role
+			if body, err := get(namespace+path, token); err != nil || body != want {
+				return fmt.Errorf("the route %s answers %q, %w", path, body, err)
+			}
+			return nil
+		})
 	}
 	e.Must(e.Delete(t.Context(), issue))
 	e.WaitForDeletion(issue) // without its finalizer
+}
+
+// tokenWith returns a token of a service account in the namespace of the test that has a role.
+func tokenWith(e *apitest.Env, role *rbacv1.Role) string {
+	e.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
+	e.Add(account, role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.Namespace, Name: account.Name}},
+	})
+	request := &authenticationv1.TokenRequest{}
+	e.Must(e.SubResource("token").Create(e.Context(), account, request))
+	return request.Status.Token
 }
 
 func newIssue(name string, spec map[string]any) *unstructured.Unstructured {

@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"k8s.io/kube-openapi/pkg/spec3"
 
 	"trueup.dev/app"
 	"trueup.dev/informer"
@@ -108,20 +106,35 @@ func (l *CommaList) UnmarshalJSON(data []byte) error {
 // endregion
 
 // region migration-app-sdk-routes
-// Routes replaces a custom route. The server runs with the app, in every replica.
-func Routes(issues *resource.TypedStore[*Issue], address string) manager.Runnable {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /summary/{namespace}", func(w http.ResponseWriter, r *http.Request) {
-		list, err := issues.List(r.Context(), resource.StoreListOptions{Namespace: r.PathValue("namespace")})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		fmt.Fprintf(w, "%d issues", len(list.Items))
-	})
-	return &manager.Server{
-		Name: "routes", Server: &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute},
+// TitleRoute is a route of an Issue: GET /apis/tracker.example.com/v1/namespaces/<namespace>/issues/<name>/title.
+func TitleRoute(issues *resource.TypedStore[*Issue]) simple.AppCustomRouteHandlers {
+	return simple.AppCustomRouteHandlers{
+		{Method: simple.AppCustomRouteMethodGet, Path: "title"}: func(
+			ctx context.Context, w app.CustomRouteResponseWriter, req *app.CustomRouteRequest,
+		) error {
+			issue, err := issues.Get(ctx, req.ResourceIdentifier.Identifier())
+			if err != nil {
+				return err // NotFound is 404
+			}
+			return json.NewEncoder(w).Encode(map[string]string{"title": issue.Spec.Title})
+		},
 	}
+}
+
+// SummaryRoute is a route of a version: GET /apis/tracker.example.com/v1/namespaces/<namespace>/summary.
+func SummaryRoute(issues *resource.TypedStore[*Issue]) map[string]simple.AppVersionRouteHandlers {
+	return map[string]simple.AppVersionRouteHandlers{"v1": {
+		{Namespaced: true, Method: simple.AppCustomRouteMethodGet, Path: "summary"}: func(
+			ctx context.Context, w app.CustomRouteResponseWriter, req *app.CustomRouteRequest,
+		) error {
+			list, err := issues.List(ctx, resource.StoreListOptions{Namespace: req.ResourceIdentifier.Namespace})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(w, "%d issues", len(list.Items))
+			return err
+		},
+	}}
 }
 
 // endregion
@@ -129,9 +142,8 @@ func Routes(issues *resource.TypedStore[*Issue], address string) manager.Runnabl
 // region migration-app-sdk-app
 // TrackerConfig is the specific config of the app.
 type TrackerConfig struct {
-	RoutesAddress string
-	Namespaces    []string
-	Watcher       operator.ResourceWatcher
+	Namespaces []string
+	Watcher    operator.ResourceWatcher
 }
 
 func NewTracker(config app.Config) (app.App, error) {
@@ -141,7 +153,7 @@ func NewTracker(config app.Config) (app.App, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := simple.NewApp(simple.AppConfig{
+	return simple.NewApp(simple.AppConfig{
 		Name:       config.ManifestData.AppName,
 		KubeConfig: config.KubeConfig,
 		Clients:    clients,
@@ -149,17 +161,17 @@ func NewTracker(config app.Config) (app.App, error) {
 			InformerOptions: informer.Options{Namespaces: specific.Namespaces},
 		},
 		ManagedKinds: []simple.AppManagedKind{
-			{Kind: IssueKind(), Watcher: specific.Watcher, Validator: &simple.Validator{ValidateFunc: validateIssue}},
+			{
+				Kind: IssueKind(), Watcher: specific.Watcher, Validator: &simple.Validator{ValidateFunc: validateIssue},
+				CustomRoutes: TitleRoute(issues),
+			},
 			{Kind: BoardKind()}, // without a handler
 		},
+		VersionedCustomRoutes: SummaryRoute(issues),
 		// The Runner serves these.
 		MetricsBindAddress: "0",
 		HealthBindAddress:  "0",
 	})
-	if err != nil {
-		return nil, err
-	}
-	return made, made.Manager().Add(Routes(issues, specific.RoutesAddress))
 }
 
 func validateIssue(_ context.Context, req *app.AdmissionRequest) error {
@@ -183,10 +195,17 @@ func RunTracker(ctx context.Context, config operator.RunnerConfig, specific Trac
 func TrackerManifest() app.ManifestData {
 	return app.ManifestData{AppName: "tracker", Group: "tracker.example.com", Versions: []app.ManifestVersion{{
 		Name: "v1", Served: true, Kinds: []app.ManifestVersionKind{
-			{Kind: "Issue", Admission: &app.AdmissionCapabilities{
-				Validation: &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionCreate}},
-			}},
+			{
+				Kind: "Issue",
+				Admission: &app.AdmissionCapabilities{
+					Validation: &app.AdmissionCapability{Operations: []app.AdmissionAction{app.AdmissionActionCreate}},
+				},
+				Routes: map[string]spec3.PathProps{"/title": {Get: &spec3.Operation{}}},
+			},
 			{Kind: "Board"},
+		},
+		Routes: app.ManifestVersionRoutes{
+			Namespaced: map[string]spec3.PathProps{"/summary": {Get: &spec3.Operation{}}},
 		},
 	}}}
 }
