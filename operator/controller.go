@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/servedstatus"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -92,10 +95,28 @@ func (c *Controller[T]) setup(ctx context.Context, mgr reconcilers.Manager, bldr
 		bldr.WithOptions(controller.Options{MaxConcurrentReconciles: c.MaxConcurrentReconciles})
 	}
 	FanOut[T](c.Handlers).listen(ctx, bldr)
+	c.checkStatus(ctx, bldr)
 	if c.Setup != nil {
 		return c.Setup(ctx, mgr, bldr)
 	}
 	return nil
+}
+
+// checkStatus makes the controller log at its start if the API server does not serve the status to which its handlers
+// write the observedGeneration. The root does this if it writes the status.
+func (c *Controller[T]) checkStatus(ctx context.Context, bldr *reconcilers.Builder) {
+	observes := slices.ContainsFunc(c.Handlers, func(sub reconcilers.SubReconciler[T]) bool {
+		o, ok := sub.(interface{ observed(resource T) *int64 })
+		return ok && o.observed(c.root.Type) != nil
+	})
+	if c.SkipStatusUpdate || !c.root.SkipStatusUpdate || !observes || c.Config.Discovery == nil {
+		return
+	}
+	if gvk, err := c.Config.GroupVersionKindFor(c.root.Type); err == nil {
+		bldr.WatchesRawSource(&servedstatus.Source{
+			Discovery: c.Config.Discovery, Kind: gvk, Log: logr.FromContextOrDiscard(ctx),
+		})
+	}
 }
 
 // SetupWithManager adds the controller to the manager.

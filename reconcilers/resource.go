@@ -16,6 +16,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/servedstatus"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/setups"
 	"trueup.dev/validation"
@@ -58,7 +59,8 @@ type ResourceReconciler[Type client.Object] struct {
 	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
 	Type Type
 
-	// SkipStatusUpdate disables writing the status. Defaults to false.
+	// SkipStatusUpdate disables writing the status. Defaults to false: the controller then logs an error when it starts if
+	// the API server does not serve the status subresource of the kind, which it asks with one discovery request.
 	SkipStatusUpdate bool
 
 	// SyncStatusDuringFinalization also writes the status while the resource is being deleted. Defaults to false: it is
@@ -149,6 +151,7 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	}
 	bldr := root.builder(mgr, r.SetupForOptions)
 	ctx, record := setups.Begin(ctx, bldr)
+	r.checkStatus(ctx, bldr)
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
@@ -169,6 +172,19 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 		withdraw()
 	}
 	return built, err
+}
+
+// checkStatus makes the controller log at its start if the status that it writes is not served. The Go type of an
+// unstructured resource does not say whether the resource has a status.
+func (r *ResourceReconciler[T]) checkStatus(ctx context.Context, bldr *Builder) {
+	if r.SkipStatusUpdate || r.status.field == nil || r.Config.Discovery == nil {
+		return
+	}
+	if gvk, err := r.Config.GroupVersionKindFor(r.Type); err == nil {
+		bldr.WatchesRawSource(&servedstatus.Source{
+			Discovery: r.Config.Discovery, Kind: gvk, Log: logr.FromContextOrDiscard(ctx),
+		})
+	}
 }
 
 func (r *ResourceReconciler[T]) root() root {

@@ -19,6 +19,7 @@ import (
 
 	"trueup.dev/internal/conditions"
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/servedstatus"
 )
 
 // mendConditions makes the conditions of a resource valid: the API server refuses the whole status for one that is not.
@@ -155,8 +156,7 @@ func (f refusedField) restore(status, stored map[string]any) string {
 }
 
 // errNoStatus is the cause of an error about a kind whose status cannot be written.
-var errNoStatus = errors.New("the object exists, but its status does not: the CustomResourceDefinition has no status " +
-	"subresource, add `subresources: {status: {}}` to its version (the marker +kubebuilder:subresource:status)")
+var errNoStatus = fmt.Errorf("the object exists, but its status does not: %w", servedstatus.ErrMissing)
 
 // explainNotFound tells why a status is not found. The error is the same if the resource was deleted, and if its kind
 // has no status subresource. It returns nil for a resource that was deleted.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/graph"
+	"trueup.dev/internal/servedstatus"
 	"trueup.dev/internal/setups"
 )
 
@@ -222,7 +223,7 @@ func watchesOf(mgr Manager, bldr *Builder, record *setups.Record) ([]readWatch, 
 	}
 	for i, src := range *sources {
 		switch src := src.(type) {
-		case *ownerIndexSource, startSource:
+		case *ownerIndexSource, startSource, *servedstatus.Source:
 			continue // these sources deliver no events
 		default:
 			watch, ok := readSource(src)
