@@ -12,6 +12,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/offline"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
@@ -56,6 +57,9 @@ func newManager(p *process, c client.Client) *processManager {
 // Add keeps what to start after the set-up. It makes the requests of controllers go through the queue of the process,
 // and their reconciles through the process.
 func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
+	if lifecycle.IsStartWatch(runnable) {
+		return nil
+	}
 	if controller, ok := offline.ControllerOf(runnable); ok {
 		m.watchController(controller)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,16 +21,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// CacheWait means that a controller has not started for some seconds, because the cache of a kind that it watches has
-// not been filled. It is repeated while the controller waits.
+// CacheWait means that a controller has not started for some seconds, because the cache of a kind has not been filled:
+// of a kind that it watches, or of one with an informer from before the start of the manager, for which all controllers
+// wait. It is repeated while the controller waits.
 type CacheWait struct {
 	// Controller is the name of the controller.
 	Controller string
 	Kind       schema.GroupVersionKind
 	// Since is the start of the wait.
 	Since time.Time
-	// Err is the error of a list of the kind. It is nil if the list succeeds, and if it cannot be tried: in another
-	// cluster than that of the manager, and for informers that are not those of controller-runtime.
+	// Err is the error of a list of the kind, or says that all controllers wait for another cluster. It is nil if the
+	// list succeeds, and if it cannot be tried: in another cluster than that of the manager, and for informers that are
+	// not those of controller-runtime.
 	Err error
 	// Ended reports whether the wait is over, because the cache has been filled or the controller stops.
 	Ended bool
@@ -187,7 +190,9 @@ func (s *kindSource) reason(ctx context.Context) error {
 func (s *kindSource) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	if _, err := s.informers.GetInformer(ctx, s.object, cache.BlockUntilSynced(false)); err != nil {
+	if _, err := s.informers.GetInformer(ctx, s.object, cache.BlockUntilSynced(false)); meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: the API server does not serve it, apply its CustomResourceDefinition", err)
+	} else if err != nil {
 		return err
 	}
 	return s.controller.tryList(ctx, s.informers, s.kind())

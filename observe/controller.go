@@ -50,6 +50,9 @@ func Controller(bldr *builder.Builder) *builder.Builder {
 		observeWarnings(mgr)
 		o.mgr, o.log = mgr, mgr.GetLogger().WithValues("controller", name)
 		o.reconciler, options.Reconciler = options.Reconciler, o
+		if err := o.watchStart(); err != nil {
+			return nil, err
+		}
 		created, err := create(name, mgr, options)
 		if err != nil {
 			return nil, err
@@ -104,6 +107,8 @@ type controllerObserver struct {
 	log        logr.Logger
 	mgr        manager.Manager
 	watchdog   watchdog
+	// otherCaches holds the caches of its sources that are not that of the manager, by their address.
+	otherCaches sync.Map
 
 	announcedMu sync.Mutex
 	// announced holds the kinds and fields of [TakeDropped].

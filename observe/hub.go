@@ -32,6 +32,8 @@ type Hub struct {
 	// controllers maps names to weak pointers to controllerObserver: the hub must not keep the manager in memory.
 	controllers sync.Map
 	cacheWaits  cacheWaits
+	// startWatched is done when the start of the manager is watched.
+	startWatched sync.Once
 }
 
 // hubs maps the identities of managers to their hubs.

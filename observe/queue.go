@@ -180,10 +180,13 @@ func (c *controllerObserver) source(src source.Source) source.Source {
 	return noting
 }
 
-// noteWatch records the type of the objects that a source watches.
+// noteWatch records the type of the objects that a source watches, and their cache.
 func (c *controllerObserver) noteWatch(src source.Source) {
 	if obj, informers, ok := watchedBy(src); ok {
 		c.hub.watched.Store(typeOf(informers, obj), true)
+		if at := address(informers); at != nil && at != address(c.mgr.GetCache()) {
+			c.otherCaches.Store(at, informers)
+		}
 	}
 }
 

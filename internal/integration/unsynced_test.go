@@ -70,7 +70,7 @@ func TestWhichCacheIsNotFilled(t *testing.T) {
 		text = err.Error()
 	}
 	for _, want := range []string{
-		"the cache of Missing.example.com did not sync (", "no matches for kind",
+		"the cache of Missing.example.com did not sync (", "no matches for kind", "apply its CustomResourceDefinition",
 		"the cache of PodDisruptionBudget.policy did not sync (", `cannot list resource "poddisruptionbudgets"`,
 	} {
 		if !strings.Contains(text, want) {
