@@ -156,6 +156,8 @@ type Group struct {
 	Kind   string `json:"kind"`
 	// Path is the field of an update. It is empty for other actions.
 	Path string `json:"path,omitempty"`
+	// Condition is what changed of a condition, if that is the field: "added, status True".
+	Condition string `json:"condition,omitempty"`
 	// Before and After are empty if they differ between objects.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
@@ -237,9 +239,13 @@ func (s *Summary) add(id groupID, f observe.Change, example string) {
 	case s.groups == nil:
 		s.groups = map[groupID]*Group{}
 	}
+	path, condition, ok := strings.Cut(id.path, "]: ")
+	if ok {
+		path += "]"
+	}
 	g = &Group{
-		Action: id.action, Kind: id.kind, Path: id.path, Before: f.Before, After: f.After, Objects: 1,
-		Collected: id.collected, Example: example,
+		Action: id.action, Kind: id.kind, Path: path, Condition: condition, Before: f.Before, After: f.After,
+		Objects: 1, Collected: id.collected, Example: example,
 	}
 	s.groups[id] = g
 	s.Groups = append(s.Groups, g)
@@ -278,8 +284,11 @@ func (g *Group) text(b *strings.Builder) {
 	} else {
 		fmt.Fprintf(b, "* %d × outside of Kubernetes: %s", g.Objects, g.Kind)
 	}
-	if g.Path != "" {
-		b.WriteString(" " + line(observe.Change{Path: g.Path, Before: g.Before, After: g.After}, false))
+	if path := g.Path; path != "" {
+		if g.Condition != "" {
+			path += ": " + g.Condition
+		}
+		b.WriteString(" " + line(observe.Change{Path: path, Before: g.Before, After: g.After}, false))
 	}
 	if g.Collected {
 		b.WriteString(" (by the garbage collector)")

@@ -146,3 +146,31 @@ func TestSummary_Limits(t *testing.T) {
 		t.Errorf("%d groups, %d others, %d texts", len(s.Groups), s.Others, len(s.Unknown))
 	}
 }
+
+// Are the paths of a summary in JSON those of fields? What changed of a condition is a value of its own, and the text
+// has both.
+func TestPathsOfGroupsInJSONAreOfFields(t *testing.T) {
+	var sum Summary
+	sum.Add(&Plan{Changes: []Change{{
+		Action: Update, Kind: "Deployment", Name: "main", Fields: []observe.Change{
+			{Path: "status.conditions[Ready]: added, status True", After: `"new"`},
+			{Path: "data[a: b]", Before: "1", After: "2"},
+		},
+	}}})
+	got, err := json.Marshal(sum.Groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"action":"update","kind":"Deployment","path":"status.conditions[Ready]","condition":"added, status True",` +
+		`"after":"\"new\"","objects":1,"example":"main"},` +
+		`{"action":"update","kind":"Deployment","path":"data[a: b]","before":"1","after":"2","objects":1,"example":"main"}]`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("JSON (-want +got):\n%s", diff)
+	}
+	text := "~ 1 × Deployment status.conditions[Ready]: added, status True, message \"new\", for example main\n" +
+		"~ 1 × Deployment data[a: b]: 1 → 2, for example main\n" +
+		"Planned requests: 1, with changes: 1, with errors: 0. Nothing is deleted.\n"
+	if diff := cmp.Diff(text, sum.Text()); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
+	}
+}
