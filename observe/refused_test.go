@@ -48,6 +48,7 @@ func TestWhichWritesAreRefused(t *testing.T) {
 		},
 		"a dry run":         {writes: []write{{"a", forbidden, true}}},
 		"a conflict":        {writes: []write{{"a", apierrors.NewConflict(resource, "a", nil), false}}},
+		"does not exist":    {writes: []write{{"a", apierrors.NewNotFound(resource, "a"), false}}},
 		"exists, by design": {writes: []write{{"a", apierrors.NewAlreadyExists(resource, "a"), false}}},
 	} {
 		t.Run(name, func(t *testing.T) {

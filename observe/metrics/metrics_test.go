@@ -200,6 +200,29 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
+// Is the deletion of an object that does not exist a failed write? It changes nothing.
+func TestIsADeletionOfNothingAFailure(t *testing.T) {
+	config := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	gone := apierrs.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a")
+	run := newRun("a")
+	got := recorded(t, func(l observe.Listener) {
+		send(l,
+			&observe.Call{Run: run, Kind: config, Verb: observe.VerbDelete, Err: gone},
+			&observe.Call{Run: run, Kind: config, Verb: observe.VerbDelete, Err: errTest},
+			&observe.Call{Run: run, Kind: config, Verb: observe.VerbUpdate, Err: gone},
+		)
+	})
+	const prefix = "trueup_writes_total{controller=website,kind=ConfigMap,"
+	want := []string{
+		prefix + "result=failed,subresource=,verb=delete} 1",
+		prefix + "result=failed,subresource=,verb=update} 1",
+		prefix + "result=unchanged,subresource=,verb=delete} 1",
+	}
+	if diff := cmp.Diff(want, only(got, "trueup_writes_total")); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhichStepFails(t *testing.T) {
 	failed := func(name string, steps ...string) *observe.ReconcileFinished {
 		e := &observe.ReconcileFinished{Run: newRun(name), Err: errTest}
