@@ -3,7 +3,9 @@
 package testing
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"testing"
 )
 
@@ -20,10 +22,22 @@ func (c *ExpectConfig) AssertExpectations(t *testing.T) {
 	c.AssertTrackerExpectations(t)
 	if t != nil && t.Failed() {
 		c.explainMissingBlockers(t)
-		for _, explanation := range c.actions().explanations {
+		for _, explanation := range slices.Concat(c.actions().explanations, c.idleReactors()) {
 			t.Log(explanation)
 		}
 	}
+}
+
+// idleReactors names the reactors that answered no call. A reactor that only observes never does.
+func (c *ExpectConfig) idleReactors() []string {
+	var texts []string
+	for i := range c.open().answered {
+		if !c.open().answered[i].Load() {
+			texts = append(texts, fmt.Sprintf("WithReactors[%d] answered no call%s: if it should, compare its verb and its kind, "+
+				"which is not the plural, with the calls.", i, c.configName()))
+		}
+	}
+	return texts
 }
 
 // AssertClientExpectations asserts all writes.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -108,6 +109,8 @@ type openConfig struct {
 	client *clientWrapper
 	events *eventLog
 	tracks *trackRecorder
+	// answered reports which of WithReactors have answered a call.
+	answered []atomic.Bool
 	// err is not nil if the config cannot be used.
 	err error
 }
@@ -166,8 +169,14 @@ func (c *ExpectConfig) newOpenConfig() (*openConfig, error) {
 	}
 	o.client = newClientWrapper(duck.NewDuckAwareClientWrapper(o.api.client), o.api.addGiven)
 	o.client.executeSubResources, o.client.permissions = c.Realistic || c.newAPI != nil, c.permissions
-	for _, reactor := range slices.Backward(c.WithReactors) {
-		o.client.PrependReactor("*", "*", reactor)
+	o.answered = make([]atomic.Bool, len(c.WithReactors))
+	for i, reactor := range slices.Backward(c.WithReactors) {
+		o.client.PrependReactor("*", "*", func(action Action) (handled bool, ret runtime.Object, err error) {
+			if handled, ret, err = reactor(action); handled {
+				o.answered[i].Store(true)
+			}
+			return handled, ret, err
+		})
 	}
 	o.config = reconcilers.Config{
 		Client:        o.client,

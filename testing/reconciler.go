@@ -4,6 +4,8 @@ package testing
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
 )
@@ -134,12 +137,36 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 		shouldErr: tc.ShouldErr, result: tc.ExpectedResult, verify: tc.Verify, differ: config.differ(),
 	}.assert(t, result, err)
 	run.assertExpectations(t)
+	if t.Failed() {
+		if text := unknownRequest(tc.Request, tc.GivenObjects); text != "" {
+			t.Log(text)
+		}
+	}
 	if tc.ExpectWiring != nil {
 		wiring, err := recordReconciler(
 			ctx, scheme, func(c reconcilers.Config) any { return factory(t, tc, c) }, tc.AdditionalConfigs, tc.GivenObjects,
 		)
 		assertWiring(t, tc.ExpectWiring, wiring, err)
 	}
+}
+
+// unknownRequest returns a text if a request names none of the given objects. A case can mean it: the object no longer
+// exists.
+func unknownRequest(req reconcilers.Request, given []client.Object) string {
+	names := []string{}
+	for _, obj := range given {
+		if nilcheck.IsNilPointer(obj) {
+			continue
+		}
+		if client.ObjectKeyFromObject(obj) == req.NamespacedName {
+			return ""
+		}
+		names = append(names, fmt.Sprintf("%T %s", obj, client.ObjectKeyFromObject(obj)))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Request names %s, which is none of GivenObjects: %s", req, strings.Join(names, ", "))
 }
 
 // expectConfig returns the main config of the case.
