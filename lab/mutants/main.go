@@ -7,10 +7,10 @@
 //	go run ./mutants
 //	go run ./mutants -tests own,internal/convergence,docs,examples/website/... -mutants 3,17
 //
-// The sample testdata/sample.txt has 20 mutants each of reconcilers, operator and tracker, and the test that killed
-// each. A mutant is identified by its file, its function, the kind of mutation and the number of the place in the
-// function, not by its line. The command fails if a mutant of the sample no longer exists, or if one survives that the
-// sample marks as killed by a package of -tests. With -update it records who killed the mutants that it ran. With
+// The sample testdata/sample.txt has about 20 mutants each of reconcilers, operator and tracker, and the test that
+// killed each. A mutant is identified by its file, its function, the kind of mutation and the number of the place in
+// the function, not by its line. The command fails if a mutant of the sample no longer exists, or if one survives that
+// the sample marks as killed by a package of -tests. With -update it records who killed the mutants that it ran. With
 // -choose it writes a new sample, and runs nothing.
 //
 // All mutants are compiled at once, into a clone of the repository: each place calls the package in schema, which is
