@@ -23,8 +23,6 @@ type Queue struct {
 	// above the highest bucket of the histogram, or if no request has been taken.
 	Wait     time.Duration `json:"waitNs"`
 	WaitMost time.Duration `json:"waitMostNs,omitempty"`
-	// CacheTimeouts is the number of requests that no longer waited for the caches, because they were too far behind.
-	CacheTimeouts int64 `json:"cacheTimeouts"`
 }
 
 // queues reads the metrics at most once a second.
@@ -52,8 +50,7 @@ func readQueues() map[string]*Queue {
 	}
 	for _, family := range families {
 		name := family.GetName()
-		isQueue := strings.HasPrefix(name, "workqueue_") || strings.HasPrefix(name, "controller_runtime_")
-		if !isQueue && name != "trueup_stale_cache_timeouts_total" {
+		if !strings.HasPrefix(name, "workqueue_") && !strings.HasPrefix(name, "controller_runtime_") {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
@@ -80,8 +77,6 @@ func readQueues() map[string]*Queue {
 				queue.Workers = int(metric.GetGauge().GetValue())
 			case "workqueue_retries_total":
 				queue.Retries = int64(metric.GetCounter().GetValue())
-			case "trueup_stale_cache_timeouts_total":
-				queue.CacheTimeouts = int64(metric.GetCounter().GetValue())
 			case "workqueue_queue_duration_seconds":
 				histogram := metric.GetHistogram()
 				count := histogram.GetSampleCount()

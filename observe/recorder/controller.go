@@ -27,6 +27,8 @@ type Controller struct {
 	Writes   int64 `json:"writes"`
 	// StaleWaits is the number of requests that waited for the caches.
 	StaleWaits int64 `json:"staleWaits"`
+	// CacheTimeouts is the number of requests that no longer waited for the caches, because they were too far behind.
+	CacheTimeouts int64 `json:"cacheTimeouts"`
 	// LongestWait is the longest time that an object waited for the caches, until its next reconcile.
 	LongestWait time.Duration `json:"longestWaitNs"`
 	// Duration is that of all reconciles together.
@@ -112,6 +114,16 @@ func (r *Recorder) cacheWaits(e *observe.CacheWait) {
 			return cmp.Or(strings.Compare(a.Object.Kind, b.Object.Kind), strings.Compare(a.Object.Group, b.Object.Group))
 		})
 	}
+}
+
+// cacheTimeout counts a request of a run that no longer waits for the caches.
+func (r *Recorder) cacheTimeout(run *observe.Run) {
+	if run == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.controllerNamed(run.Controller, refOf(run.Kind, types.NamespacedName{})).CacheTimeouts++
 }
 
 // Mean returns the mean duration of a reconcile.

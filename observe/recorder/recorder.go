@@ -110,6 +110,10 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 		r.problem(e)
 	case *observe.StaleWait:
 		r.record(e.Run, func(rec *runState) { rec.waited = true })
+	case *observe.Deferred:
+		if e.Reason == observe.DeferStaleTimeout {
+			r.cacheTimeout(e.Run)
+		}
 	case *observe.StuckFound: // the state follows from the time
 		r.version.Add(1)
 	case *observe.CacheWait:

@@ -345,3 +345,20 @@ func TestNoOpRunsAllocateLittle(t *testing.T) {
 		t.Errorf("a run without a write allocates %v times more, want at most 15", added)
 	}
 }
+
+// How many requests no longer waited for the caches? The recorder counts events, also without metrics.
+func TestHowManyRequestsNoLongerWaited(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	run := &observe.Run{Controller: "database"}
+	for _, reason := range []observe.DeferReason{observe.DeferStaleTimeout, observe.DeferLoop, observe.DeferStaleTimeout} {
+		r.Observe(t.Context(), &observe.Deferred{Run: run, Reconciler: "DatabaseResourceReconciler", Reason: reason})
+	}
+	r.Observe(t.Context(), &observe.Deferred{Reason: observe.DeferStaleTimeout}) // outside of a controller
+	got := map[string]int64{}
+	for _, c := range r.Controllers() {
+		got[c.Name] = c.CacheTimeouts
+	}
+	if diff := cmp.Diff(map[string]int64{"database": 2}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
