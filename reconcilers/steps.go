@@ -56,7 +56,8 @@ var (
 // server does not contain it. This requires a finalizer on the resource until no step has a child left: set Finalizer,
 // or wrap Steps in [WithFinalizer]. With foreground deletion of the resource, the garbage collector does not wait for
 // this order. If Condition is set, a [ResourceReconciler] writes the status also while the resource is being deleted:
-// the condition says what the removal waits for.
+// the condition says what the removal waits for. A removal that makes no progress for 5 minutes is recorded as the
+// Warning event RemovalStuck, once.
 type Steps[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Steps`.
 	Name string
@@ -128,6 +129,8 @@ const (
 	ReasonStepFailed = "StepFailed"
 	// ReasonStepDeadlineExceeded means that a step made no progress for longer than its ProgressDeadline.
 	ReasonStepDeadlineExceeded = "StepDeadlineExceeded"
+	// ReasonRemovalStuck is the reason of the event of a removal that has made no progress for 5 minutes.
+	ReasonRemovalStuck = "RemovalStuck"
 	// ReasonStepUnwanted means that a step is not wanted and has no children.
 	ReasonStepUnwanted = "StepUnwanted"
 )

@@ -86,9 +86,10 @@ func (r *stepsRequest[T]) setConditions(ctx context.Context) {
 			state.cause = cause
 		}
 		text += sinceText + state.since.Format(time.RFC3339)
-		if state.exceeded = r.hasDeadline(i) && !r.now.Before(state.since.Add(s.ProgressDeadline)); state.exceeded {
-			text += longerText + s.ProgressDeadline.String()
-			r.announce(ctx, *state, text)
+		if limit, reason := r.deadline(ctx, i); limit > 0 && !r.now.Before(state.since.Add(limit)) {
+			state.exceeded, state.stuck = true, reason == ReasonRemovalStuck
+			text += longerText + limit.String()
+			r.announce(ctx, *state, reason, withCause(text, state.cause))
 		}
 		texts = append(texts, withCause(text, state.cause))
 		condition = worse(condition, conditionOfStep(*state))
@@ -127,7 +128,7 @@ func conditionOfStep(state stepState) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonStepUnwanted
 	case state.done:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonStepsReady
-	case state.exceeded:
+	case state.exceeded && !state.stuck:
 		c.Status, c.Reason = metav1.ConditionFalse, ReasonStepDeadlineExceeded
 	case state.failed:
 		c.Status, c.Reason = metav1.ConditionFalse, ReasonStepFailed
@@ -147,14 +148,14 @@ func worse(a, b metav1.Condition) metav1.Condition {
 }
 
 // announce records an event about a deadline, once, when the status that says so is stored.
-func (r *stepsRequest[T]) announce(ctx context.Context, state stepState, text string) {
+func (r *stepsRequest[T]) announce(ctx context.Context, state stepState, reason, text string) {
 	config, err := RetrieveConfig(ctx)
 	if state.exceededBefore || err != nil {
 		return
 	}
 	resource := r.resource
 	whenStored(ctx, func() {
-		config.recorder().Eventf(resource, corev1.EventTypeWarning, ReasonStepDeadlineExceeded, "%s", text)
+		config.recorder().Eventf(resource, corev1.EventTypeWarning, reason, "%s", truncate(text))
 	})
 }
 

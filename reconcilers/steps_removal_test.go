@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"trueup.dev/internal/calledby"
 	"trueup.dev/internal/fixture"
 	"trueup.dev/reconcilers"
 )
@@ -157,4 +160,47 @@ func TestSteps_BelowPrune(t *testing.T) {
 	s.reconcile("app is removed before db", "delete ConfigMap app", statusWritten)
 	s.reconcile("db is removed before other objects", "delete ConfigMap db", statusWritten)
 	s.reconcile("all is done", "delete ConfigMap former", statusWritten)
+}
+
+// Is a removal that makes no progress recorded? Once, after five minutes, with what it waits for, and nothing polls.
+func TestSteps_IsAStuckRemovalRecorded(t *testing.T) {
+	for name, remove := range map[string]func(*stage){
+		"deleted":  (*stage).deleteResource,
+		"unwanted": func(s *stage) { s.changeResource(specField("without", "db app web")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := calledby.Controller()
+			synctest.Test(t, func(t *testing.T) {
+				r := chain()
+				r.Finalizer = "test-finalizer"
+				s := readyStage(t, r, "db", "app", "web")
+				s.ctx = ctx
+				s.holdChild("web", "example.com/hold")
+				remove(s)
+				s.reconcile("web", "delete ConfigMap web", statusWritten)
+				s.reconcile("web is held", statusWritten)
+				since := time.Now().UTC().Format(time.RFC3339)
+				equal(t, "requeue", 5*time.Minute, s.after)
+				const event = "event default/test Warning RemovalStuck"
+				time.Sleep(s.after)
+
+				s.Trace()
+				result, err := s.root.Reconcile(s.ctx, testRequest)
+				wantErr(t, nil, err)
+				equal(t, "requeue", 0, result.RequeueAfter)
+				text := "step web: ConfigMap default/web: is being deleted, and has the finalizers example.com/hold, " +
+					"since " + since + ", longer than 5m0s"
+				equal(t, "events", 1, s.Count(event+": "+text))
+				s.condition("Ready", "Unknown RemovingStep: "+text)
+				s.root = &resourceReconciler{Config: s.Config, Reconciler: s.root.Reconciler} // a restart
+				time.Sleep(time.Hour)
+				s.Trace()
+				_, err = s.root.Reconcile(s.ctx, testRequest)
+				wantErr(t, nil, err)
+				equal(t, "trace of the same wait", 0, s.Count(event)+s.Count(statusWritten))
+				s.holdChild("web")
+				s.reconcile("progress", "delete ConfigMap app", statusWritten)
+			})
+		})
+	}
 }

@@ -33,9 +33,9 @@ type stepState struct {
 	// failed reports whether a child has failed.
 	failed bool
 	// since is the time of the last change of waits. exceeded reports whether the deadline has passed, and
-	// exceededBefore whether the condition already says so.
-	since                    time.Time
-	exceeded, exceededBefore bool
+	// exceededBefore whether the condition already says so. stuck reports whether it is that of a removal.
+	since                           time.Time
+	exceeded, exceededBefore, stuck bool
 }
 
 // stepsRequest is one request to [Steps].
@@ -86,7 +86,7 @@ func (r *Steps[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	if removesAll {
 		req.finish(ctx)
 	}
-	req.requeueAtDeadline()
+	req.requeueAtDeadline(ctx)
 	req.requeueHalted()
 	return req.result, joinErrors(req.errs...)
 }
@@ -232,10 +232,10 @@ func (r *stepsRequest[T]) finish(ctx context.Context) {
 }
 
 // requeueAtDeadline requests a reconcile at the next deadline of a step.
-func (r *stepsRequest[T]) requeueAtDeadline() {
+func (r *stepsRequest[T]) requeueAtDeadline(ctx context.Context) {
 	for i, state := range r.states {
-		if deadline := r.Steps.Steps[i].ProgressDeadline; r.hasDeadline(i) && !state.exceeded {
-			r.result = AggregateResults(r.result, Result{RequeueAfter: state.since.Add(deadline).Sub(r.now)})
+		if limit, _ := r.deadline(ctx, i); limit > 0 && !state.exceeded {
+			r.result = AggregateResults(r.result, Result{RequeueAfter: state.since.Add(limit).Sub(r.now)})
 		}
 	}
 }
@@ -260,7 +260,19 @@ func (r *stepsRequest[T]) requeueHalted() {
 	}
 }
 
-// hasDeadline reports whether a step waits and its deadline applies.
-func (r *stepsRequest[T]) hasDeadline(i int) bool {
-	return r.states[i].waits != "" && r.Steps.Steps[i].ProgressDeadline > 0 && !r.removesAll
+// removalDeadline is the time without progress after which a removal is reported.
+const removalDeadline = 5 * time.Minute
+
+// deadline returns the time after which a step that waits has exceeded its deadline, with the reason of the event, or 0
+// if no deadline applies. The condition has the time and remembers the event.
+func (r *stepsRequest[T]) deadline(ctx context.Context, i int) (limit time.Duration, reason string) {
+	state, own := r.states[i], r.Steps.Steps[i].ProgressDeadline
+	switch {
+	case state.waits == "":
+	case own > 0 && !r.removesAll:
+		return own, ReasonStepDeadlineExceeded
+	case state.removes && r.Condition != "" && (!r.removesAll || stepRunFrom(ctx) == nil):
+		return removalDeadline, ReasonRemovalStuck
+	}
+	return 0, ""
 }

@@ -92,7 +92,8 @@ func TestSteps_Table(t *testing.T) {
 					"and has the finalizers hold.example.com/on, since "+now.Format(time.RFC3339), now,
 			)),
 			ShouldErr: true,
-			Verify:    failsWith(reconcilers.ErrRetryAfter),
+			// The request is repeated at the deadline of the removal.
+			Verify: failsWith(reconcilers.ErrRetryAfter, reconcilers.Result{RequeueAfter: 5 * time.Minute}),
 		},
 	}.Run(t, scheme, func(*testing.T, *subReconcilerCase, reconcilers.Config) subReconciler {
 		db := newStep("db")
