@@ -286,6 +286,7 @@ func TestChildReconciler_OwnerReference(t *testing.T) {
 			ShouldErr: true, Verify: failsWithText(text),
 		}
 	}
+	const noOwner = ": manage the child without one, with a Finalizer, ListOptions and OurChild"
 	subReconcilerTests{
 		"none":                        created(owners{ours}, desired(nil)),
 		"of a friend":                 created(owners{friend, ours}, desired(owners{friend})),
@@ -294,10 +295,10 @@ func TestChildReconciler_OwnerReference(t *testing.T) {
 		"ours, as the author made it": created(owners{ours}, desired(owners{ours})),
 		"skipped":                     created(nil, withoutOwner),
 		"of a cluster-scoped child": denied(
-			"", "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default",
+			"", "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default"+noOwner,
 		),
 		"of a child in another namespace": denied(
-			"other", "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other",
+			"other", "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other"+noOwner,
 		),
 	}.Run(t, scheme, childFactory)
 

@@ -74,7 +74,8 @@ func TestResourceReconciler_ErrorsNameStepAndChild(t *testing.T) {
 				r.DesiredChild = desire(elsewhere, nil)
 			}),
 			want: "ResourceResourceReconciler.ConfigMapChildReconciler: ConfigMap other/child: " +
-				"cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other",
+				"cross-namespace owner references are disallowed, owner's namespace default, obj's namespace other" +
+				": manage the child without one, with a Finalizer, ListOptions and OurChild",
 			events: []string{""},
 		},
 		"object manager": {

@@ -181,6 +181,9 @@ func patchFinalizers(
 	if err != nil {
 		return err
 	}
+	if config.Client == nil {
+		return fmt.Errorf("%s %q: the Config has no client, set Config of the AdmissionWebhookAdapter", action, finalizer)
+	}
 	current.SetFinalizers(names)
 	desired := current.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(changed)

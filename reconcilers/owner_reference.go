@@ -32,10 +32,13 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 					"%s %q has no namespace: set it to the namespace of its owner, %q", typeName(obj), obj.GetName(), ns,
 				)
 			}
-			return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", ns)
+			return fmt.Errorf(
+				"cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s%s", ns, noOwner,
+			)
 		default:
 			return fmt.Errorf(
-				"cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s", ns, obj.GetNamespace(),
+				"cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s%s",
+				ns, obj.GetNamespace(), noOwner,
 			)
 		}
 	}
@@ -52,6 +55,10 @@ func controlBy(ctx context.Context, owner, obj client.Object) error {
 	obj.SetOwnerReferences(append(refs, ref))
 	return nil
 }
+
+// noOwner says what to do about a child that cannot have an owner reference. It follows the texts of
+// controllerutil.SetControllerReference, which users' tests compare.
+const noOwner = ": manage the child without one, with a Finalizer, ListOptions and OurChild"
 
 // ownerKind returns the kind of an owner. For the reconciled resource it is the original kind: after a cast, the Go
 // type may belong to another kind.

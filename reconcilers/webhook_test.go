@@ -341,3 +341,14 @@ func TestAdmissionWebhookAdapter_Hooks(t *testing.T) {
 		equal(t, "allowed", true, r.Handle(context.Background(), req).Allowed)
 	})
 }
+
+// What does AddFinalizer say below an adapter without a Config?
+func TestAdmissionWebhookAdapter_AddFinalizerWithoutConfig(t *testing.T) {
+	var got error
+	r := &plainAdapter{Reconciler: &plainSync{Sync: func(ctx context.Context, resource *plain) error {
+		got = reconcilers.AddFinalizer(ctx, resource, "test-finalizer")
+		return nil
+	}}}
+	r.Handle(context.Background(), admissionRequest(admissionv1.Create, plainObject))
+	wantText(t, `adding finalizer "test-finalizer": the Config has no client, set Config of the AdmissionWebhookAdapter`, got)
+}
