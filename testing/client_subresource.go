@@ -74,6 +74,30 @@ func (w *clientWrapper) explainMissingStatus(ctx context.Context, action Action)
 	}
 	explanation := fmt.Sprintf("%s exists, but its status is not found: the kind has no status subresource. "+
 		"StatusSubResourceTypes may lack it.", target(gvk.GroupKind(), "", key.Namespace, key.Name))
+	w.explain(explanation)
+}
+
+// explainNeverCreated records why an object is created although the client has it: reconcilers take an object without a
+// creation timestamp for one that does not exist.
+func (w *clientWrapper) explainNeverCreated(ctx context.Context, obj client.Object) {
+	gvk, err := w.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return
+	}
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(gvk)
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
+		return
+	}
+	if created := stored.GetCreationTimestamp(); created.IsZero() {
+		w.explain(fmt.Sprintf("%s is stored without a creationTimestamp: for reconcilers such an object does not exist, and "+
+			"they create it. GivenObjects get a creationTimestamp; objects that a plain fake client stores have none.",
+			target(gvk.GroupKind(), "", obj.GetNamespace(), obj.GetName())))
+	}
+}
+
+// explain adds a reason of a failure to the log of the case.
+func (w *clientWrapper) explain(explanation string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	if !slices.Contains(w.explanations, explanation) {

@@ -29,6 +29,7 @@ func (w *clientWrapper) Create(ctx context.Context, obj client.Object, opts ...c
 	})
 	if apierrs.IsAlreadyExists(err) {
 		w.noteTaken(obj, err)
+		w.explainNeverCreated(ctx, obj)
 	}
 	return err
 }

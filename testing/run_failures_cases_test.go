@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -147,6 +148,15 @@ var caseFailures = map[string]func(t *testing.T){
 				return reconcile.Result{}, c.Status().Update(ctx, written)
 			})
 		})
+	},
+	"never-created": func(t *testing.T) {
+		stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog"}}
+		rtesting.ReconcilerTests{"stores an object without a creationTimestamp": {
+			WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjects(stored.DeepCopy()) },
+			ExpectCreates:     []client.Object{stored},
+		}}.Run(t, scheme, doing(func(ctx context.Context, c reconcilers.Config) error {
+			return c.Create(ctx, stored.DeepCopy())
+		}))
 	},
 	"realistic": func(t *testing.T) {
 		evict := doing(func(ctx context.Context, c reconcilers.Config) error {
