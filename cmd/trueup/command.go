@@ -21,6 +21,7 @@ type subcommand struct {
 	example string
 	// arguments are the names of the arguments before the flags, for example "<kind> <name>". All are required.
 	arguments string
+	variadic  bool // any number of arguments, between and after the flags
 	flags     *pflag.FlagSet
 	run       func(ctx context.Context, stdout, stderr io.Writer) error
 }
@@ -64,6 +65,7 @@ func dispatch(ctx context.Context, commands []*subcommand, args []string, stdout
 	}
 	names := strings.Fields(c.arguments)
 	switch count := c.flags.NArg(); {
+	case c.variadic:
 	case count > len(names):
 		return fmt.Errorf("unknown argument %q; see trueup %s --help", c.flags.Arg(len(names)), c.name)
 	case count < len(names):

@@ -10,5 +10,6 @@
 //	trueup rbac      print the role that your program needs
 //	trueup build     build the control plane in advance
 //	trueup envtest   make the directory that KUBEBUILDER_ASSETS names for envtest
+//	trueup migrate   move a project from reconciler.io runtime or the Grafana App SDK to trueup
 //	trueup version   print the version
 package main

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"trueup.dev/cmd/trueup/internal/demo"
+	"trueup.dev/cmd/trueup/internal/migrate"
 )
 
 func main() {
@@ -22,12 +23,12 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs a command and returns the exit code: 0 on success, 1 on failure, and 128 plus the signal number if a signal
-// ended it.
+// run runs a command and returns the exit code: 0 on success, 1 on failure, 3 if migrate leaves something to do by
+// hand, and 128 plus the signal number if a signal ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := []*subcommand{
 		demoCommand(), upCommand(), whyCommand(), recordCommand(), permissionsCommand(), graphCommand(), rbacCommand(),
-		buildCommand(), envtestCommand(), versionCommand(),
+		buildCommand(), envtestCommand(), migrateCommand(), versionCommand(),
 	}
 	err := dispatch(ctx, commands, args, stdout, stderr)
 	var by interruption
@@ -36,6 +37,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, migrate.ErrLeft): // printed
+		return exitLeft
 	case errors.As(err, &by):
 		fmt.Fprintf(stderr, "%s: stopped, all processes have ended\n", by)
 		return 128 + int(by.signal)

@@ -11,16 +11,25 @@ import (
 	"trueup.dev/internal/usermodule"
 )
 
-// The programs below testdata/moved are modules as authors wrote them for older generations. The tests here run the
-// commands of the migration guides on them, from top to bottom, and then the programs' own tests.
+// The programs below testdata/moved are modules as authors wrote them for older generations. The tests here move them
+// as the migration guides describe it, without `trueup migrate`, and run the programs' own tests. The tests of
+// cmd/trueup/internal/migrate move the same programs with it.
+
+const (
+	movePaths = `grep -rlE '"(github.com/vmware-labs/reconciler-runtime|reconciler.io/runtime)' --include='*.go' . |
+  xargs sed -i -E 's#"(github.com/vmware-labs/reconciler-runtime|reconciler.io/runtime)#"trueup.dev#'
+go get trueup.dev && go mod tidy`
+	addParameters = `sed -i -E 's/reconcilers\.(ResourceReconciler|SyncReconciler|SubReconciler|Sequence|WithConfig|` +
+		`WithFinalizer)\b([^[])/reconcilers.\1[*v1.Function]\2/g' function_*.go`
+	renameHalt = `sed -i 's/reconcilers\.HaltSubReconcilers/reconcilers.ErrHaltSubReconcilers/g' halt.go`
+)
 
 const oldGo = "go 1.20\n"
 
-// The guide's commands do the path and most type parameters; the files below after are the result by hand.
+// Commands do the paths and most type parameters; the files below after are the result by hand.
 func TestMovedProgram_V11(t *testing.T) {
 	m := oldModule(t, "example.com/functions", "testdata/moved/v0.6-v0.11/before")
-	commands := guideCommands(t, "v0.6-v0.11.md", 2)
-	m.Run(t, "sh", "-ec", commands[0])
+	m.Run(t, "sh", "-ec", movePaths)
 
 	before := m.Read(t, "function_reconciler.go")
 	requireGoFails(t, m, "go fix of what does not compile", "undefined: validation.FieldErrors", "fix", "./...")
@@ -28,7 +37,7 @@ func TestMovedProgram_V11(t *testing.T) {
 	m.Write(t, "api/v1/function.go", read(t, "testdata/moved/v0.6-v0.11/after/api/v1/function.go"))
 	requireGoFails(t, m, "without type parameters", "cannot use generic type", "vet", ".")
 
-	m.Run(t, "sh", "-ec", commands[1])
+	m.Run(t, "sh", "-ec", addParameters)
 	left := regexp.MustCompile(
 		`reconcilers\.(ResourceReconciler|SyncReconciler|SubReconciler|Sequence|WithConfig|WithFinalizer)\b[^[]`,
 	)
@@ -52,8 +61,7 @@ func TestMovedProgram_V11(t *testing.T) {
 // Nothing is left to do by hand but what go vet finds and what go fix says that it cannot do.
 func TestMovedProgram_V19(t *testing.T) {
 	m := oldModule(t, "example.com/site", "testdata/moved/v0.12-v0.22/before")
-	commands := guideCommands(t, "v0.12-v0.22.md", 2)
-	m.Run(t, "sh", "-ec", commands[0])
+	m.Run(t, "sh", "-ec", movePaths)
 	if got := m.Read(t, "go.mod"); !strings.Contains(got, "\ngo 1.26") {
 		t.Errorf("the Go version has not risen:\n%s", got)
 	}
@@ -80,7 +88,7 @@ func TestMovedProgram_V19(t *testing.T) {
 	m.Run(t, "go", "fix", "./...")
 	requireText(t, m, "site.go", newLoop)
 
-	m.Run(t, "sh", "-ec", commands[1])
+	m.Run(t, "sh", "-ec", renameHalt)
 	requireText(t, m, "halt.go", "return reconcilers.ErrHaltSubReconcilers")
 	requireGoFails(t, m, "a text as a format", "non-constant format string in call to fmt.Fprintf", "test", ".")
 	m.Write(t, "site.go", strings.Replace(m.Read(t, "site.go"), "fmt.Fprintf(w, text)", `fmt.Fprintf(w, "%s", text)`, 1))
@@ -95,7 +103,7 @@ func TestMovedProgram_V19(t *testing.T) {
 // Only the import path changes.
 func TestMovedProgram_Runtime(t *testing.T) {
 	m := oldModule(t, "example.com/site", "testdata/moved/runtime/before")
-	m.Run(t, "sh", "-ec", guideCommands(t, "runtime.md", 1)[0])
+	m.Run(t, "sh", "-ec", movePaths)
 	m.Run(t, "go", "test", "./...")
 }
 
@@ -124,21 +132,6 @@ func writeFiles(t *testing.T, m *usermodule.Module, folder string) {
 		}
 		m.Write(t, name, read(t, file))
 	}
-}
-
-var shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
-
-// guideCommands returns the blocks of shell commands of a guide.
-func guideCommands(t *testing.T, guide string, want int) []string {
-	t.Helper()
-	var commands []string
-	for _, block := range shellBlock.FindAllStringSubmatch(read(t, filepath.Join("../../docs/migration", guide)), -1) {
-		commands = append(commands, block[1])
-	}
-	if len(commands) != want {
-		t.Fatalf("%s: %d blocks of commands, want %d", guide, len(commands), want)
-	}
-	return commands
 }
 
 func requireGoFails(t *testing.T, m *usermodule.Module, what, text string, args ...string) {
