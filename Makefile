@@ -52,6 +52,7 @@ update: ## Write the golden files, and the Go, the output, the figures and the s
 	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./testing/internal/literal ./docs -update
 	$(GO) test -run '^TestReadme' ./examples/database/internal/controller -update
 	$(GO) test -run '^TestInBrowser$$' ./console -update
+	$(GO) test -short ./cmd/trueup/internal/migrate -update
 	cd lab && $(GO) test ./benchmarks/internal/report -update
 	cd lab && $(GO) test -run '^TestFigures$$' ./corpus -update
 
