@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// unfilled returns the kinds whose informers a cache of controller-runtime has started and not filled, sorted. Caches do
-// not list their informers, so unfilled reads unexported fields. If these have changed, it returns nil.
+// unfilled returns the kinds whose informers a cache of controller-runtime has started and not filled, sorted. Caches
+// do not list their informers, so unfilled reads unexported fields. If these have changed, it returns nil.
 func unfilled(informers cache.Cache) []schema.GroupVersionKind {
 	found := appendUnfilled(nil, reflect.ValueOf(informers))
 	slices.SortFunc(found, func(a, b schema.GroupVersionKind) int {

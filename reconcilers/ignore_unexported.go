@@ -12,8 +12,8 @@ import (
 // IgnoreAllUnexported is a cmp option that ignores the unexported fields of all structs and their contents. Without it,
 // cmp panics on types such as resource.Quantity.
 var IgnoreAllUnexported = cmp.FilterPath(func(path cmp.Path) bool {
-	// Only a cmp.StructField has both methods. With an assertion to that type, or with Path.Last, the linker would keep all
-	// methods of all types of a program, because the names of these steps are found by reflection.
+	// Only a cmp.StructField has both methods. With an assertion to that type, or with Path.Last, the linker would keep
+	// all methods of all types of a program, because the names of these steps are found by reflection.
 	field, ok := path[len(path)-1].(interface {
 		Name() string
 		Index() int

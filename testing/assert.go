@@ -33,8 +33,8 @@ func (c *ExpectConfig) idleReactors() []string {
 	var texts []string
 	for i := range c.open().answered {
 		if !c.open().answered[i].Load() {
-			texts = append(texts, fmt.Sprintf("WithReactors[%d] answered no call%s: if it should, compare its verb and its kind, "+
-				"which is not the plural, with the calls.", i, c.configName()))
+			texts = append(texts, fmt.Sprintf("WithReactors[%d] answered no call%s: if it should, compare its verb and its "+
+				"kind, which is not the plural, with the calls.", i, c.configName()))
 		}
 	}
 	return texts

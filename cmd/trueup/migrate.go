@@ -29,7 +29,8 @@ is interrupted leaves whole files.
 
 Exit codes: 0 if nothing is left, 1 on failure, 3 if something is left to do by hand.`
 	c.example = `  trueup migrate --diff
-  trueup migrate ./... && go get trueup.dev@latest && go mod tidy && go vet ./...`
+  trueup migrate
+  go get trueup.dev@latest && go mod tidy && go vet ./...`
 	c.flags.BoolVar(&o.Diff, "diff", false, "print a unified diff and write nothing")
 	c.flags.BoolVar(&o.Diff, "dry-run", false, "the same as --diff")
 	c.flags.BoolVar(&o.Force, "force", false, "also change files with changes that are not committed")

@@ -11,8 +11,8 @@ import (
 )
 
 // maxSize limits the bytes of the program of the README for linux/amd64. One that only starts a manager of
-// controller-runtime has 45 MB. A reflect.Type that is embedded, or a call of go-cmp, makes it 13 MB larger: with either,
-// the linker keeps all methods of all types of Kubernetes.
+// controller-runtime has 45 MB. A reflect.Type that is embedded, or a call of go-cmp, makes it 13 MB larger: with
+// either, the linker keeps all methods of all types of Kubernetes.
 const maxSize = 50_000_000
 
 // TestHowLargeIsASmallController links the program of the README.
@@ -33,6 +33,6 @@ func TestHowLargeIsASmallController(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Size() > maxSize {
-		t.Errorf("%d bytes, at most %d are allowed: see what -ldflags=-dumpdep marks with ReflectMethod", info.Size(), maxSize)
+		t.Errorf("%d bytes, want at most %d: see what -ldflags=-dumpdep marks with ReflectMethod", info.Size(), maxSize)
 	}
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // ErrMissing is the cause of an error about a kind whose status cannot be written.
-var ErrMissing = errors.New("the CustomResourceDefinition has no status subresource, add `subresources: {status: {}}` " +
-	"to its version (the marker +kubebuilder:subresource:status)")
+var ErrMissing = errors.New("the CustomResourceDefinition has no status subresource, add " +
+	"`subresources: {status: {}}` to its version (the marker +kubebuilder:subresource:status)")
 
 // Source logs [ErrMissing] when its controller starts, if the API server serves a kind without its status. It uses
 // discovery, which each user may read. Reading a CustomResourceDefinition needs a cluster role, and set-up makes no
