@@ -52,6 +52,19 @@ func copyPlanOf(t reflect.Type) *copyPlan {
 	return made[planKey{t, false}]
 }
 
+// fieldPlans caches the plans of copyPlanOfFields by type.
+var fieldPlans sync.Map
+
+// copyPlanOfFields returns the plan for a struct that does not use the struct's own methods.
+func copyPlanOfFields(t reflect.Type) *copyPlan {
+	if plan, ok := fieldPlans.Load(t); ok {
+		return plan.(*copyPlan)
+	}
+	plan := &copyPlan{detach: planner{}.detachFields(t, false)}
+	fieldPlans.Store(t, plan)
+	return plan
+}
+
 // planKey is a type, and whether its values are in an unexported field.
 type planKey struct {
 	t      reflect.Type

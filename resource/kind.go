@@ -17,9 +17,14 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// Kind is a kind of objects in one version. Kinds with the same Schema are equal.
+// Kind is a kind of objects in one version. Kinds with the same Schema are the same.
 type Kind struct {
 	Schema
+
+	// Codecs read and write objects in [Kind.Read] and [Kind.Write]. Optional. Clients, caches and webhooks always use
+	// encoding/json: [Kind.Validate] returns an error for a codec of [KindEncodingJSON] that encodes or decodes objects
+	// in another way.
+	Codecs map[KindEncoding]Codec
 }
 
 // GroupVersionKind returns group, version and name of the kind.
@@ -73,7 +78,10 @@ func (k Kind) Validate() error {
 	if scopes := []SchemaScope{NamespacedScope, ClusterScope}; !slices.Contains(scopes, k.Scope()) {
 		problems = append(problems, fmt.Errorf("kind %s has an invalid Scope %q: must be one of %q", k, k.Scope(), scopes))
 	}
-	return errors.Join(append(problems, k.validateValues()...)...)
+	if problems = append(problems, k.validateValues()...); len(problems) == 0 {
+		problems = append(problems, k.validateCodec())
+	}
+	return errors.Join(problems...)
 }
 
 // validateValues returns the problems of the Go types of objects and lists.

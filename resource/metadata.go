@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // StaticMetadata is the metadata of an object that never changes.
@@ -51,7 +50,7 @@ func (m StaticMetadata) GroupVersionKind() schema.GroupVersionKind {
 
 // CommonMetadata is the metadata that all objects have and that changes during the lifetime of an object.
 type CommonMetadata struct {
-	UID               types.UID
+	UID               string
 	ResourceVersion   string
 	Generation        int64
 	Labels            map[string]string
@@ -59,18 +58,30 @@ type CommonMetadata struct {
 	// DeletionTimestamp is nil unless the object is being deleted.
 	DeletionTimestamp *time.Time
 	Finalizers        []string
+	// UpdateTimestamp, CreatedBy and UpdatedBy are the values of the annotations [AnnotationUpdateTimestamp],
+	// [AnnotationCreatedBy] and [AnnotationUpdatedBy]. They are empty unless a client or a webhook sets the annotations.
+	UpdateTimestamp time.Time
+	CreatedBy       string
+	UpdatedBy       string
+	// ExtraFields is not set by [CommonMetadataOf]. The methods GetCommonMetadata that Grafana App SDK generates set it.
+	ExtraFields map[string]any
 }
 
 // CommonMetadataOf returns a copy of the common metadata of an object.
 func CommonMetadataOf(obj Object) CommonMetadata {
+	annotations := obj.GetAnnotations()
 	m := CommonMetadata{
-		UID:               obj.GetUID(),
+		UID:               string(obj.GetUID()),
 		ResourceVersion:   obj.GetResourceVersion(),
 		Generation:        obj.GetGeneration(),
 		Labels:            maps.Clone(obj.GetLabels()),
 		CreationTimestamp: obj.GetCreationTimestamp().Time,
 		Finalizers:        slices.Clone(obj.GetFinalizers()),
+		CreatedBy:         annotations[AnnotationCreatedBy],
+		UpdatedBy:         annotations[AnnotationUpdatedBy],
 	}
+	// A value that is not a time is the same as none.
+	m.UpdateTimestamp, _ = time.Parse(time.RFC3339, annotations[AnnotationUpdateTimestamp])
 	if deleted := obj.GetDeletionTimestamp(); deleted != nil {
 		m.DeletionTimestamp = new(deleted.Time)
 	}

@@ -4,6 +4,7 @@ package resource
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +42,9 @@ type Schema interface {
 	ZeroListValue() ListObject
 }
 
+// NamespaceAll stands for all namespaces, where a namespace selects objects.
+const NamespaceAll = ""
+
 // SimpleSchema is a [Schema] with fixed values.
 type SimpleSchema struct {
 	gvk    schema.GroupVersionKind
@@ -48,6 +52,7 @@ type SimpleSchema struct {
 	scope  SchemaScope
 	object Object
 	list   ListObject
+	fields []SelectableField
 }
 
 var _ Schema = (*SimpleSchema)(nil)
@@ -71,6 +76,20 @@ func WithPlural(plural string) SimpleSchemaOption {
 // WithScope sets the scope. Default: [NamespacedScope].
 func WithScope(scope SchemaScope) SimpleSchemaOption {
 	return func(s *SimpleSchema) { s.scope = scope }
+}
+
+// SelectableField is a field by which clients select objects of a kind on the API server.
+type SelectableField struct {
+	// FieldSelector is the path of the field, such as spec.color.
+	FieldSelector string
+	// FieldValueFunc returns the value of the field. It returns an error for objects of another kind.
+	FieldValueFunc func(object Object) (string, error)
+}
+
+// WithSelectableFields sets the fields that [SimpleSchema.SelectableFields] returns. Nothing else uses them: the API
+// server selects by the selectableFields of the CustomResourceDefinition.
+func WithSelectableFields(fields []SelectableField) SimpleSchemaOption {
+	return func(s *SimpleSchema) { s.fields = slices.Clone(fields) }
 }
 
 // NewSimpleSchema returns a schema for the kind whose objects have the Go type of zeroValue and whose lists have the Go
@@ -142,6 +161,9 @@ func (s *SimpleSchema) Plural() string { return s.plural }
 // Scope implements Schema.
 func (s *SimpleSchema) Scope() SchemaScope { return s.scope }
 
+// SelectableFields returns the fields that [WithSelectableFields] has set.
+func (s *SimpleSchema) SelectableFields() []SelectableField { return slices.Clone(s.fields) }
+
 // ZeroValue implements Schema. It returns nil if [NewSimpleSchema] was called without a value.
 func (s *SimpleSchema) ZeroValue() Object {
 	if s.object == nil {
@@ -157,3 +179,27 @@ func (s *SimpleSchema) ZeroListValue() ListObject {
 	}
 	return s.list.DeepCopyObject().(ListObject)
 }
+
+// SimpleSchemaGroup collects schemas of one group and version. It must not be changed by several goroutines at the same
+// time.
+type SimpleSchemaGroup struct {
+	group, version string
+	schemas        []Schema
+}
+
+// NewSimpleSchemaGroup returns a group without schemas.
+func NewSimpleSchemaGroup(group, version string) *SimpleSchemaGroup {
+	return &SimpleSchemaGroup{group: group, version: version}
+}
+
+// AddSchema adds the schema that [NewSimpleSchema] returns for the group, and returns it.
+func (g *SimpleSchemaGroup) AddSchema(
+	zeroValue Object, zeroList ListObject, opts ...SimpleSchemaOption,
+) *SimpleSchema {
+	s := NewSimpleSchema(g.group, g.version, zeroValue, zeroList, opts...)
+	g.schemas = append(g.schemas, s)
+	return s
+}
+
+// Schemas returns the schemas in the order in which they were added.
+func (g *SimpleSchemaGroup) Schemas() []Schema { return slices.Clone(g.schemas) }

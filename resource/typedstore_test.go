@@ -331,7 +331,7 @@ func TestTypedStore_readSource(t *testing.T) {
 		})
 	}
 	store := newStore[*MyKind](t, myKind, clients)
-	if store.Kind() != myKind || store.Client() == nil {
+	if store.Kind().Schema != myKind.Schema || store.Client() == nil {
 		t.Errorf("kind %v, client %v", store.Kind(), store.Client())
 	}
 }
