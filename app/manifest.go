@@ -17,6 +17,19 @@ type ManifestData struct {
 	Versions []ManifestVersion `json:"versions"`
 	// PreferredVersion is the storage version.
 	PreferredVersion string `json:"preferredVersion,omitempty"`
+
+	// The following fields are for Grafana, and for other readers of manifests. This module does not use them.
+
+	// AppDisplayName is the name of the app for users.
+	AppDisplayName string `json:"appDisplayName,omitempty"`
+	// ExtraPermissions are the permissions for kinds of other apps.
+	ExtraPermissions *Permissions `json:"extraPermissions,omitempty"`
+	// Operator is where the operator of the app is reached.
+	Operator *ManifestOperatorInfo `json:"operator,omitempty"`
+	// Roles are the roles that the app defines, by name.
+	Roles map[string]ManifestRole `json:"roles,omitempty"`
+	// RoleBindings are the roles of groups of users.
+	RoleBindings *ManifestRoleBindings `json:"roleBindings,omitempty"`
 }
 
 // ManifestVersion is a version of an API group.
@@ -55,6 +68,24 @@ type ManifestVersionKind struct {
 	Conversion bool `json:"conversion,omitempty"`
 	// Routes are the custom routes of each object, as paths of OpenAPI. The keys are paths such as /goto.
 	Routes map[string]spec3.PathProps `json:"routes,omitempty"`
+
+	// The following fields are for Grafana, and for other readers of manifests. This module does not use them: it reads
+	// the CustomResourceDefinition.
+
+	// Schema is the schema of the kind.
+	Schema *VersionSchema `json:"schema,omitempty"`
+	// SelectableFields are the fields by which clients select objects.
+	SelectableFields []string `json:"selectableFields,omitempty"`
+	// AdditionalPrinterColumns are the columns that kubectl prints.
+	AdditionalPrinterColumns []ManifestVersionKindAdditionalPrinterColumn `json:"additionalPrinterColumns,omitempty"`
+	// UserReadable reports whether users may read the objects of a cluster-scoped kind.
+	UserReadable bool `json:"userReadable,omitempty"`
+	// FolderScoped reports whether objects belong to folders. Nil means true.
+	FolderScoped *bool `json:"folderScoped,omitempty"`
+	// Search configures the search for objects.
+	Search *ManifestVersionKindSearch `json:"search,omitempty"`
+	// SearchFields are the fields by which users search.
+	SearchFields []ManifestVersionKindSearchField `json:"searchFields,omitempty"`
 }
 
 // AdmissionCapabilities are the admission requests that an app handles.
