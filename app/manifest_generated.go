@@ -55,8 +55,8 @@ type ManifestOperatorInfo struct {
 	Webhooks *ManifestOperatorWebhookProperties `json:"webhooks,omitempty"`
 }
 
-// ManifestOperatorWebhookProperties are the paths of webhooks. An operator.Runner serves /convert, /validate and /mutate,
-// whatever is written here.
+// ManifestOperatorWebhookProperties are the paths of webhooks. An operator.Runner serves /convert, /validate and
+// /mutate, whatever is written here.
 type ManifestOperatorWebhookProperties struct {
 	ConversionPath string `json:"conversionPath"`
 	ValidationPath string `json:"validationPath"`

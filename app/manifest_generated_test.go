@@ -23,7 +23,9 @@ func TestManifest_Generated(t *testing.T) {
 		Versions: []app.ManifestVersion{{Name: "v1", Served: true, Kinds: []app.ManifestVersionKind{{
 			Kind: "Widget", Plural: "widgets", Scope: "Namespaced", Schema: &schema, SelectableFields: []string{".spec.color"},
 			FolderScoped: new(false), Search: &app.ManifestVersionKindSearch{Endpoint: new(true)},
-			SearchFields: []app.ManifestVersionKindSearchField{{Name: "color", Type: "string", Capabilities: []string{"filter"}}},
+			SearchFields: []app.ManifestVersionKindSearchField{
+				{Name: "color", Type: "string", Capabilities: []string{"filter"}},
+			},
 			AdditionalPrinterColumns: []app.ManifestVersionKindAdditionalPrinterColumn{
 				{Name: "Color", Type: "string", JSONPath: ".spec.color"},
 			},

@@ -55,8 +55,8 @@ func hasMember(object types.Object, member string) bool {
 
 var without = regexp.MustCompile("^without ((?:`\\w+`(?:, )?)+): ")
 
-// Each name of the App SDK has a row, and the compiler knows those that a row says we have, with their fields and methods.
-// testdata/grafana-app-sdk-names.txt has the names: a line for each, followed by its fields and methods.
+// Each name of the App SDK has a row, and the compiler knows those that a row says we have, with their fields and
+// methods. testdata/grafana-app-sdk-names.txt has the names: a line for each, followed by its fields and methods.
 func TestMigrationNames_AppSDK(t *testing.T) {
 	ours := typed(
 		t, "trueup.dev/operator", "trueup.dev/simple", "trueup.dev/app", "trueup.dev/resource", "trueup.dev/logging",

@@ -29,7 +29,7 @@ func SanitizeAnnotationFieldName(field string) string {
 	return forbiddenInAnnotations.ReplaceAllString(field, "")
 }
 
-// GetGrafanaAnnotationField returns the key of the annotation with the field: [AnnotationPrefix] and the sanitized name.
+// GetGrafanaAnnotationField returns the key of the annotation of a field: [AnnotationPrefix] and the sanitized name.
 func GetGrafanaAnnotationField(field string) string {
 	return AnnotationPrefix + SanitizeAnnotationFieldName(field)
 }
