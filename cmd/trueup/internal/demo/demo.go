@@ -11,12 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -233,13 +233,14 @@ func (d *demo) chapter(ctx context.Context, run func(context.Context) error) err
 	return causeOf(ctx, run(ctx))
 }
 
-// awaitControlPlaneEnd waits for a moment after a connection error, because the control plane may have ended.
+// awaitControlPlaneEnd waits for a moment after an error that is no answer of an API server, because the control plane
+// may have ended.
 func awaitControlPlaneEnd(ctx context.Context, err error) error {
-	var connection *url.Error
-	if errors.As(err, &connection) {
+	var answer apierrs.APIStatus
+	if err != nil && !errors.As(err, &answer) {
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second):
+		case <-time.After(3 * time.Second):
 		}
 	}
 	return err
