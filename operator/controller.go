@@ -64,6 +64,9 @@ type Controller[Type resource.Object] struct {
 	// Config reaches the cluster of the resources, see [reconcilers.NewConfig]. Required.
 	Config reconcilers.Config
 
+	// skipNameValidation allows several controllers of one name in a process. If it is nil, the manager decides.
+	skipNameValidation *bool
+
 	lazyInit sync.Once
 	root     *reconcilers.ResourceReconciler[Type]
 }
@@ -91,8 +94,10 @@ func (c *Controller[T]) init() {
 }
 
 func (c *Controller[T]) setup(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error {
-	if c.MaxConcurrentReconciles > 0 {
-		bldr.WithOptions(controller.Options{MaxConcurrentReconciles: c.MaxConcurrentReconciles})
+	if c.MaxConcurrentReconciles > 0 || c.skipNameValidation != nil {
+		bldr.WithOptions(controller.Options{
+			MaxConcurrentReconciles: max(c.MaxConcurrentReconciles, 0), SkipNameValidation: c.skipNameValidation,
+		})
 	}
 	FanOut[T](c.Handlers).listen(ctx, bldr)
 	c.checkStatus(ctx, bldr)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/informer"
 	"trueup.dev/internal/lifecycle"
@@ -51,7 +52,7 @@ type InformerController struct {
 // InformerControllerConfig configures an [InformerController].
 type InformerControllerConfig struct {
 	// Manager runs the controllers, see [InformerController.Run]. Default: a manager for KubeConfig, without leader
-	// election.
+	// election and without a metrics server: the metrics are in the registry of controller-runtime.
 	Manager ctrl.Manager
 	// KubeConfig is the connection to the cluster if Manager is nil.
 	KubeConfig *rest.Config
@@ -270,7 +271,11 @@ func (c *InformerController) Run(ctx context.Context) error {
 		if c.config.KubeConfig == nil {
 			return errors.New("InformerController must have a Manager or a KubeConfig")
 		}
-		made, err := ctrl.NewManager(c.config.KubeConfig, ctrl.Options{Scheme: c.config.Scheme})
+		made, err := ctrl.NewManager(c.config.KubeConfig, ctrl.Options{
+			Scheme: c.config.Scheme,
+			// A process may run several, and only one could have the port.
+			Metrics: metricsserver.Options{BindAddress: "0"},
+		})
 		if err != nil {
 			return fmt.Errorf("make a manager: %w", err)
 		}
@@ -294,7 +299,7 @@ func (c *InformerController) unsynced() []string {
 }
 
 // SetupWithManager adds all controllers to a manager: one for each informer of each kind. The controllers are named
-// after the kind: `<kind>`, `<kind>-2` and so on. It returns an error for a kind with informers but no handlers, or
+// after the kind: `<kind>`, `<kind>-2` and so on. The names need not be unique in the process. It returns an error for a kind with informers but no handlers, or
 // with handlers but no informers.
 func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	c.mu.Lock()
@@ -379,6 +384,8 @@ func (c *InformerController) add(
 		SkipStatusUpdate: c.config.SkipStatusUpdate,
 		// A tree of reconcilers renews the references that it tracks with each resync.
 		Config: reconcilers.NewConfig(view, nil, informer.DefaultResyncInterval+time.Hour),
+		// A kind is a name within this InformerController. A process may have several.
+		skipNameValidation: new(true),
 	}
 	for _, handler := range handlers {
 		controller.Handlers = append(controller.Handlers, handler.configured(c.config))

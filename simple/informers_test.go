@@ -4,12 +4,14 @@ package simple_test
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -89,6 +91,34 @@ func TestInformerController_AddsAndRemovesInformersWhileRunning(t *testing.T) {
 	}
 	if all := second.all(); !slices.Equal(all, []string{"add blue-1"}) {
 		t.Errorf("calls of the kind that was added while running: %q", all)
+	}
+}
+
+// A process may have several controllers with handlers for one kind. None of them needs the port of a metrics server.
+func TestInformerController_TwoInOneProcess(t *testing.T) {
+	e := newEnv(t)
+	if listener, err := net.Listen("tcp", ":8080"); err == nil { // otherwise another process has the port
+		defer listener.Close()
+	}
+	scheme := runtime.NewScheme()
+	e.Must(errors.Join(clientgoscheme.AddToScheme(scheme), widgetKind.AddToScheme(scheme)))
+	at, err := cluster.New(e.RESTConfig(), func(options *cluster.Options) { options.Scheme = scheme })
+	e.Must(err)
+	records := []*record{{}, {}}
+	for _, calls := range records {
+		objects, err := informer.DefaultSupplier(widgetKind, at, informer.Options{Namespaces: []string{e.Namespace}})
+		e.Must(err)
+		controller := operator.NewInformerController(operator.InformerControllerConfig{
+			KubeConfig: e.RESTConfig(), Scheme: scheme,
+		})
+		e.Must(errors.Join(
+			controller.AddInformer(objects, "widgets"), controller.AddWatcher(calls.watcher(), "widgets"),
+		))
+		e.Go("the controller", controller.Run)
+	}
+	e.Add(newWidget("it", ""))
+	for _, calls := range records {
+		e.Eventually(func() error { return calls.has("add it") })
 	}
 }
 

@@ -55,9 +55,11 @@ func (a *App) makeManager(kinds []*handled) error {
 	if c.ManagerOptions != nil {
 		c.ManagerOptions(&options)
 	}
-	if a.mgr, err = ctrl.NewManager(rest.CopyConfig(&c.KubeConfig), options); err != nil {
+	mgr, err := newProbedManager(rest.CopyConfig(&c.KubeConfig), options)
+	if err != nil {
 		return err
 	}
+	a.mgr = mgr
 	a.log = a.mgr.GetLogger().WithName(c.Name)
 	if !options.LeaderElection && !c.LeaderElection.Disabled {
 		a.log.Info("leader election is disabled, because the namespace of the lease is unknown")
