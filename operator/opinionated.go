@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	kvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +63,7 @@ type Opinionated[Type resource.Object] struct {
 	Handler *WithEdge[Type]
 
 	lazyInit sync.Once
+	unkept   unkept
 }
 
 // OpinionatedWatcher returns a reconciler that calls a watcher. The finalizer keeps each resource until its deletion
@@ -204,6 +204,7 @@ func (r *Opinionated[T]) Reconcile(ctx context.Context, resource T) (reconcilers
 // longer selects it. In the latter case Absent removes the finalizer.
 func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error) {
 	r.init()
+	r.unkept.delete(req.NamespacedName)
 	absent, _ := r.Handler.ledger.absent(req.NamespacedName)
 	result, err := r.Handler.Absent(ctx, req)
 	if absent == nil || err != nil {
@@ -224,8 +225,8 @@ func (r *Opinionated[T]) Absent(ctx context.Context, req reconcilers.Request) (r
 // release removes all finalizers of this reconciler.
 func (r *Opinionated[T]) release(ctx context.Context, resource client.Object) error {
 	for _, name := range r.finalizers() {
-		if err := reconcilers.ClearFinalizer(ctx, resource, name); err != nil {
-			return retryQuietly(err)
+		if err := replaceFinalizer(ctx, resource, name, ""); err != nil {
+			return r.reported(ctx, resource, err)
 		}
 	}
 	return nil
@@ -252,16 +253,20 @@ func (r *Opinionated[T]) reconcile(ctx context.Context, resource T) (reconcilers
 	if result, err := step.Run(ctx, step.Node{Name: r.Handler.Name}, resource, r.Handler.handleReplaced); err != nil {
 		return result, err
 	}
-	if err := r.keep(ctx, resource); err != nil {
-		return reconcilers.Result{}, retryQuietly(err)
+	if wait, err := r.unkept.wait(resource); wait > 0 {
+		return reconcilers.Result{RequeueAfter: wait}, waiting{err}
 	}
+	if err := r.keep(ctx, resource); err != nil {
+		return r.unableToKeep(ctx, resource, err)
+	}
+	r.unkept.forget(resource)
 	result, err := r.Handler.Reconcile(ctx, resource)
 	if err != nil || !r.Handler.isAcked(resource) {
 		return result, err
 	}
 	if r.InProgressFinalizer != "" && controllerutil.ContainsFinalizer(resource, r.InProgressFinalizer) {
-		if err := reconcilers.ReplaceFinalizer(ctx, resource, r.InProgressFinalizer, r.Finalizer); err != nil {
-			return result, retryQuietly(err)
+		if err := replaceFinalizer(ctx, resource, r.InProgressFinalizer, r.Finalizer); err != nil {
+			return result, r.reported(ctx, resource, err)
 		}
 	}
 	observed := r.observed(resource)
@@ -279,12 +284,12 @@ func (r *Opinionated[T]) keep(ctx context.Context, resource T) error {
 		r.Handler.recordIntent(resource, ReconcileActionCreated)
 	}
 	if alias := r.alias(resource); alias != "" {
-		return reconcilers.ReplaceFinalizer(ctx, resource, alias, r.Finalizer)
+		return replaceFinalizer(ctx, resource, alias, r.Finalizer)
 	}
 	if r.InProgressFinalizer != "" && !handled && !controllerutil.ContainsFinalizer(resource, r.Finalizer) {
-		return reconcilers.AddFinalizer(ctx, resource, r.InProgressFinalizer)
+		return replaceFinalizer(ctx, resource, "", r.InProgressFinalizer)
 	}
-	return reconcilers.AddFinalizer(ctx, resource, r.Finalizer)
+	return replaceFinalizer(ctx, resource, "", r.Finalizer)
 }
 
 // finalize calls the handler for a resource that is being deleted, and removes the finalizers after it succeeded.
@@ -296,10 +301,10 @@ func (r *Opinionated[T]) finalize(ctx context.Context, resource T) (reconcilers.
 	return result, r.release(ctx, resource)
 }
 
-// retryQuietly turns conflicts with other clients into quiet errors: the request is retried, and no failure is logged.
-func retryQuietly(err error) error {
-	if apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsNotFound(err) {
-		return errors.Join(reconcilers.ErrQuiet, err)
+// reported calls OnError of the handler, which has succeeded, for a finalizer that cannot be written.
+func (r *Opinionated[T]) reported(ctx context.Context, object client.Object, err error) error {
+	if typed, ok := object.(T); ok && r.Handler.OnError != nil && !errors.Is(err, reconcilers.ErrQuiet) {
+		r.Handler.OnError(ctx, typed, err)
 	}
 	return err
 }

@@ -69,6 +69,9 @@ func (e *handlerFailure) Error() string {
 type handlerPanic struct{}
 
 func (h *scheduleHandler) retry(err error, attempt int) (bool, time.Duration) {
+	if _, unwritten := errors.AsType[FinalizerError](err); unwritten {
+		return true, 0
+	}
 	failure := &handlerFailure{memory: h.panicking}
 	if !errors.Is(err, errPanicked) && !errors.As(err, &failure) {
 		panic(fmt.Errorf("the retry policy was called with %w", err))
