@@ -30,6 +30,22 @@ func WidgetKind(kind resource.Kind, watcher *simple.Watcher) simple.AppManagedKi
 
 // endregion
 
+// region migration-app-sdk-old-finalizer
+// OldWidgetKind has the names of the App SDK. Its objects can be handled by a program of the App SDK at any time.
+func OldWidgetKind(kind resource.Kind, watcher *simple.Watcher) simple.AppManagedKind {
+	return simple.AppManagedKind{
+		Kind:    kind,
+		Watcher: watcher,
+		ReconcileOptions: simple.ReconcileOptions{
+			Finalizer: "myapp-widgets-finalizer",
+			// The former names: the default of trueup, if an earlier version used it, and the second name of the App SDK.
+			FinalizerAliases: []string{"example.com/myapp-widgets", "myapp-wip"},
+		},
+	}
+}
+
+// endregion
+
 // region migration-app-sdk-workers
 func TenWorkers(kind simple.AppManagedKind) simple.AppManagedKind {
 	kind.ReconcileOptions.MaxConcurrentReconciles = 10 // the default of the App SDK

@@ -90,7 +90,7 @@ func TestController_SetupWithManager(t *testing.T) {
 	for name, handler := range map[string]sub{
 		"of a handler": operator.WatcherReconciler[*fixture.Resource](nil),
 		"of an opinionated one": operator.OpinionatedWatcher(
-			"test", operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}),
+			"orphan", operator.TypedWatcher[*fixture.Resource](watcher[*fixture.Resource]{}),
 		),
 		"of one that has no value": nil,
 	} {

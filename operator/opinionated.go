@@ -6,16 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	kvalidation "k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/finalizername"
 	"trueup.dev/internal/setupcheck"
 	"trueup.dev/internal/setups"
 	"trueup.dev/internal/step"
@@ -47,8 +49,8 @@ type Opinionated[Type resource.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Opinionated`.
 	Name string
 
-	// Finalizer is the finalizer to set, a qualified name such as `example.com/myapp-widgets`. It must never change;
-	// add former names to Aliases. Required.
+	// Finalizer is the finalizer to set, a qualified name such as `example.com/myapp-widgets`. For custom resources, a
+	// name without a domain is allowed. It must never change; add former names to Aliases. Required.
 	Finalizer string
 
 	// Aliases are former names of the finalizer. They are replaced by Finalizer. Optional.
@@ -174,15 +176,25 @@ func (r *Opinionated[T]) Validate(ctx context.Context) error {
 }
 
 func (r *Opinionated[T]) validateName(field, name string) error {
-	problems := kvalidation.IsQualifiedName(name)
-	if !strings.Contains(name, "/") {
-		problems = append(problems, "it must have a domain prefix")
-	}
-	if len(problems) == 0 {
+	fault := finalizername.Fault(name, isBuiltIn[T]())
+	if fault == "" {
 		return nil
 	}
 	return fmt.Errorf("Opinionated %q must have a qualified name such as example.com/myapp-widgets in %s, got %q: %s",
-		r.Name, field, name, strings.Join(problems, "; "))
+		r.Name, field, name, fault)
+}
+
+// isBuiltIn reports whether a Go type is one of a kind of Kubernetes.
+func isBuiltIn[T any]() bool {
+	if reflect.TypeFor[T]().Kind() != reflect.Pointer {
+		return false
+	}
+	object, ok := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(runtime.Object)
+	if !ok {
+		return false
+	}
+	_, _, err := clientgoscheme.Scheme.ObjectKinds(object)
+	return err == nil
 }
 
 // Reconcile adds the finalizer, calls the handler, and removes the finalizer after the handler has handled the

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -207,21 +208,27 @@ func TestOpinionated_Validate(t *testing.T) {
 		"valid": {change: func(*operator.Opinionated[*fixture.Resource]) {}},
 		"no name": {
 			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "" },
-			[]string{`"Opinionated" must have a qualified name`, "in Finalizer", "domain"},
+			[]string{`"Opinionated" must have a qualified name`, "in Finalizer", "non-empty"},
 		},
 		"no domain": {
-			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "test" }, []string{
-				"in Finalizer", `got "test"`, "it must have a domain prefix",
+			func(r *operator.Opinionated[*fixture.Resource]) {
+				r.Finalizer, r.InProgressFinalizer = "operator.v1.things.group", "app-wip"
+			},
+			nil,
+		},
+		"reserved": {
+			func(r *operator.Opinionated[*fixture.Resource]) { r.Finalizer = "foregroundDeletion" }, []string{
+				"in Finalizer", `got "foregroundDeletion"`, "it is reserved by Kubernetes",
 			},
 		},
 		"everything": {
 			func(r *operator.Opinionated[*fixture.Resource]) {
 				*r = operator.Opinionated[*fixture.Resource]{
-					Name: "mine", Finalizer: "a b", InProgressFinalizer: "c", Aliases: []string{"", "a b"},
+					Name: "mine", Finalizer: "a b", InProgressFinalizer: "orphan", Aliases: []string{"", "a b"},
 				}
 			},
 			[]string{
-				`Opinionated "mine" must define Handler`, `in Finalizer, got "a b"`, `in InProgressFinalizer, got "c"`,
+				`Opinionated "mine" must define Handler`, `in Finalizer, got "a b"`, `in InProgressFinalizer, got "orphan"`,
 				`must not have an empty name in Aliases`, "must have different names in Finalizer, Aliases and InProgressFinalizer",
 			},
 		},
@@ -251,5 +258,15 @@ func TestOpinionated_Validate(t *testing.T) {
 				t.Errorf("error of the controller: %v\nlacks %q", err, tc.want[0])
 			}
 		})
+	}
+}
+
+// The API server refuses a finalizer without a domain for built-in kinds.
+func TestOpinionated_FinalizerOfABuiltInKind(t *testing.T) {
+	for name, want := range map[string]bool{"test": false, "example.com/test": true} {
+		r := operator.OpinionatedReconciler[*corev1.ConfigMap](name, &operator.TypedReconciler[*corev1.ConfigMap]{})
+		if err := r.Validate(t.Context()); (err == nil) != want {
+			t.Errorf("%s: error = %v", name, err)
+		}
 	}
 }

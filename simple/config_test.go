@@ -111,13 +111,17 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 						Kind: widgetKind, Watcher: watcher,
 						ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true, Finalizer: "mine"},
 					},
+					{
+						Kind: configMapKind, Watcher: watcher,
+						ReconcileOptions: simple.ReconcileOptions{UseOpinionated: true, Finalizer: "mine"},
+					},
 				},
 			},
 			want: []string{
 				`ManagedKinds[0] and UnmanagedKinds[0] use the same finalizer simple.example.com/it-widgets for ` +
 					`Widget.simple.example.com: each must have its own, see ReconcileOptions.Finalizer`,
-				`UnmanagedKinds[1].ReconcileOptions.Finalizer is "mine", which is not the name of a finalizer, such as example.com/myapp-widgets: it must ` +
-					`have a domain prefix`,
+				`UnmanagedKinds[2].ReconcileOptions.Finalizer is "mine", which is not the name of a finalizer, such as example.com/myapp-widgets: for ` +
+					`built-in kinds, it must have a domain prefix`,
 			},
 		},
 		"converters": {

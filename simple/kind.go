@@ -67,7 +67,9 @@ type ReconcileOptions struct {
 	// UseOpinionated adds a finalizer to objects of an unmanaged kind, which keeps them until the handler has handled
 	// their deletion. Defaults to false.
 	UseOpinionated bool
-	// Finalizer is the name of the finalizer. Defaults to the name that the FinalizerSupplier of the app returns.
+	// Finalizer is the name of the finalizer. Defaults to the name that the FinalizerSupplier of the app returns. A name
+	// without a domain, such as those of Grafana App SDK, is allowed for custom resources: the API server accepts it with
+	// a warning.
 	Finalizer string
 	// FinalizerAliases are former names of the finalizer. They are replaced by Finalizer.
 	FinalizerAliases []string

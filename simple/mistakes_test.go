@@ -89,7 +89,7 @@ func TestNewAppChecksWhatIsSelected(t *testing.T) {
 func TestNewAppChecksFinalizers(t *testing.T) {
 	watcher := &simple.Watcher{}
 	config := simple.AppConfig{
-		InformerConfig: simple.AppInformerConfig{FinalizerSupplier: func(resource.Schema) string { return "supplied" }},
+		InformerConfig: simple.AppInformerConfig{FinalizerSupplier: func(resource.Schema) string { return "orphan" }},
 		ManagedKinds: []simple.AppManagedKind{
 			{Kind: widgetKind, Watcher: watcher},
 			{Kind: gadgetV1, Watcher: watcher, ReconcileOptions: simple.ReconcileOptions{
@@ -98,8 +98,8 @@ func TestNewAppChecksFinalizers(t *testing.T) {
 		},
 	}
 	wantMistakes(t, config, []string{
-		`the finalizer that InformerConfig.FinalizerSupplier returns for ManagedKinds[0] is "supplied", which is not the name of a finalizer, such as ` +
-			`example.com/myapp-widgets: it must have a domain prefix`,
+		`the finalizer that InformerConfig.FinalizerSupplier returns for ManagedKinds[0] is "orphan", which is not the name of a finalizer, such as ` +
+			`example.com/myapp-widgets: it is reserved by Kubernetes`,
 		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[0] is "example.com/a", which is the current finalizer`,
 		`ManagedKinds[1].ReconcileOptions.FinalizerAliases[1] is empty`,
 		`ManagedKinds[1].ReconcileOptions.InProgressFinalizer is "example.com/a", which is a duplicate of ManagedKinds[1].ReconcileOptions.Finalizer`,

@@ -12,8 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kvalidation "k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"trueup.dev/informer"
+	"trueup.dev/internal/finalizername"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -182,7 +184,7 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 	o, options := &h.options, h.field+".ReconcileOptions"
 	seen := map[string]string{}
 	check := func(field, name string) {
-		if fault := finalizerFault(name); fault != "" {
+		if fault := finalizername.Fault(name, clientgoscheme.Scheme.IsGroupRegistered(h.kind.Group())); fault != "" {
 			p.add("%s is %q, which is not the name of a finalizer, such as example.com/myapp-widgets: %s", field, name, fault)
 		} else if first, ok := seen[name]; ok {
 			p.add("%s is %q, which is a duplicate of %s", field, name, first)
@@ -212,14 +214,6 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 	if o.InProgressFinalizer != "" {
 		check(options+".InProgressFinalizer", o.InProgressFinalizer)
 	}
-}
-
-func finalizerFault(name string) string {
-	faults := kvalidation.IsQualifiedName(name)
-	if !strings.Contains(name, "/") {
-		faults = append(faults, "it must have a domain prefix")
-	}
-	return strings.Join(faults, "; ")
 }
 
 func (c *AppInformerConfig) finalizer(app string, kind resource.Kind) string {
