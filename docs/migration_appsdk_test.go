@@ -62,7 +62,7 @@ func OwnFinalizer(
 		{Kind: kind, Watcher: operator.OpinionatedWatcher("example.com/mine", watcher)},
 		{
 			Kind:       kind,
-			Reconciler: operator.AsReconciler(operator.OpinionatedReconciler[resource.Object]("example.com/mine", reconciler)),
+			Reconciler: &operator.OpinionatedReconciler{Finalizer: "example.com/mine", Reconciler: reconciler},
 		},
 	}
 }

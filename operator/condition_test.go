@@ -181,7 +181,7 @@ func TestCondition_OfSeveralHandlers(t *testing.T) {
 			failing.React = operator.ReactSpec
 			failing.errs = []error{errTest}
 			c := &operator.Controller[*fixture.Resource]{Config: failing.config, Handlers: []sub{
-				failing.WithEdge, fine.WithEdge, operator.OpinionatedReconciler[*fixture.Resource](
+				failing.WithEdge, fine.WithEdge, operator.NewOpinionated[*fixture.Resource](
 					testFinalizer, kept.reconciler(),
 				),
 			}}

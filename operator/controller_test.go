@@ -61,7 +61,7 @@ func TestController_SetupWithManager(t *testing.T) {
 				Name: "all",
 				Handlers: []sub{
 					fine(),
-					operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{}),
+					operator.NewOpinionated[*fixture.Resource](testFinalizer, &operator.TypedReconciler[*fixture.Resource]{}),
 				},
 				MaxConcurrentReconciles: 3, Setup: setup(nil),
 			},

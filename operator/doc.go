@@ -9,7 +9,7 @@
 // receives the current state, a retry never uses an old state, a missed change is handled later, and many changes in a
 // row lead to few calls. Intermediate states are not delivered.
 //
-// A [Controller] runs handlers. [OpinionatedWatcher] and [OpinionatedReconciler] wrap handlers so that they miss
+// A [Controller] runs handlers. [OpinionatedWatcher] and [NewOpinionated] wrap handlers so that they miss
 // nothing while the controller is down. A [RetryPolicy] decides when to retry. All of them are built on [WithEdge],
 // which derives the action for any tree of reconcilers, see [EdgeFrom] and [PreviousFrom].
 //

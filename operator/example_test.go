@@ -68,7 +68,7 @@ func ExampleOpinionatedWatcher() {
 	secrets.Handler.RetryPolicy = operator.DefaultRetryPolicy
 }
 
-func ExampleOpinionatedReconciler() {
+func ExampleNewOpinionated() {
 	handler := &operator.TypedReconciler[*corev1.Secret]{
 		ReconcileFunc: func(
 			_ context.Context, req operator.TypedReconcileRequest[*corev1.Secret],
@@ -77,7 +77,7 @@ func ExampleOpinionatedReconciler() {
 			return operator.ReconcileResult{RequeueAfter: time.Hour}, nil
 		},
 	}
-	secrets := operator.OpinionatedReconciler[*corev1.Secret]("example.com/mirror", handler)
+	secrets := operator.NewOpinionated[*corev1.Secret]("example.com/mirror", handler)
 	secrets.InProgressFinalizer = "example.com/mirror-in-progress"
 }
 
@@ -117,7 +117,7 @@ func ExampleAsReconciler() {
 	reconciler := operator.AsReconciler(reconcilers.Sequence[*corev1.ConfigMap]{
 		&reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: func(context.Context, *corev1.ConfigMap) error { return nil }},
 	})
-	_ = operator.OpinionatedReconciler[*corev1.ConfigMap]("example.com/tree", reconciler)
+	_ = operator.NewOpinionated[*corev1.ConfigMap]("example.com/tree", reconciler)
 }
 
 // audit is a watcher for objects of any type.

@@ -119,7 +119,7 @@ func TestOpinionated_HandlerThatWritesTheStatus(t *testing.T) {
 					return operator.ReconcileResult{}, w.config.Status().Update(ctx, req.Object)
 				},
 			}
-			handler := operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, leaf)
+			handler := operator.NewOpinionated[*fixture.Resource](testFinalizer, leaf)
 			c := &operator.Controller[*fixture.Resource]{Handlers: []sub{handler}, Config: w.config}
 			_, err := c.Reconcile(t.Context(), testRequest)
 			wantErr(t, err)

@@ -43,7 +43,7 @@ var (
 //     finalizer as the mark, a resource whose first call never succeeded is also resynced after a restart.
 //
 // For each resource it writes one patch to add the finalizer, one to remove it, and one for each generation if the
-// status has an observedGeneration that no other client writes. Use [OpinionatedWatcher] or [OpinionatedReconciler] to
+// status has an observedGeneration that no other client writes. Use [OpinionatedWatcher] or [NewOpinionated] to
 // make an Opinionated.
 type Opinionated[Type resource.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Opinionated`.
@@ -74,9 +74,9 @@ func OpinionatedWatcher[T resource.Object](finalizer string, watcher TypedWatche
 	return opinionated(finalizer, WatcherReconciler(watcher))
 }
 
-// OpinionatedReconciler returns a reconciler that calls a Reconciler. The finalizer keeps each resource until its
-// deletion is handled.
-func OpinionatedReconciler[T resource.Object](finalizer string, reconciler Reconciler) *Opinionated[T] {
+// NewOpinionated returns a reconciler that calls a Reconciler. The finalizer keeps each resource until its deletion is
+// handled. See also [OpinionatedReconciler].
+func NewOpinionated[T resource.Object](finalizer string, reconciler Reconciler) *Opinionated[T] {
 	return opinionated(finalizer, AsSubReconciler[T](reconciler))
 }
 

@@ -28,7 +28,7 @@ type opinionatedBench struct {
 
 func newOpinionated(t testing.TB, given ...client.Object) *opinionatedBench {
 	b := &opinionatedBench{bench: newBench(t, given...)}
-	b.Opinionated = operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, b.reconciler())
+	b.Opinionated = operator.NewOpinionated[*fixture.Resource](testFinalizer, b.reconciler())
 	b.controller = &operator.Controller[*fixture.Resource]{Handlers: []sub{b.Opinionated}, Config: b.config}
 	return b
 }
@@ -264,7 +264,7 @@ func TestOpinionated_Validate(t *testing.T) {
 // The API server refuses a finalizer without a domain for built-in kinds.
 func TestOpinionated_FinalizerOfABuiltInKind(t *testing.T) {
 	for name, want := range map[string]bool{"test": false, "example.com/test": true} {
-		r := operator.OpinionatedReconciler[*corev1.ConfigMap](name, &operator.TypedReconciler[*corev1.ConfigMap]{})
+		r := operator.NewOpinionated[*corev1.ConfigMap](name, &operator.TypedReconciler[*corev1.ConfigMap]{})
 		if err := r.Validate(t.Context()); (err == nil) != want {
 			t.Errorf("%s: error = %v", name, err)
 		}

@@ -94,7 +94,7 @@ func TestRequeueAfterTogetherWithAnError(t *testing.T) {
 			},
 		},
 		"opinionated reconciler": {handler: func(f *failing) (sub, *withEdge) {
-			opinionated := operator.OpinionatedReconciler[*fixture.Resource](testFinalizer, f.reconciler())
+			opinionated := operator.NewOpinionated[*fixture.Resource](testFinalizer, f.reconciler())
 			return opinionated, opinionated.Handler
 		}},
 		"watcher": {handler: func(f *failing) (sub, *withEdge) {

@@ -52,9 +52,10 @@ func givenHandlers(calls *record) map[string]any {
 		),
 		"typed watcher": operator.WidenWatcher(operator.OpinionatedWatcher[*Widget](ownFinalizer, typedWidgets{calls})),
 		"reconciler": operator.AsReconciler(
-			operator.OpinionatedReconciler[resource.Object](ownFinalizer, calls.reconciler()),
+			operator.NewOpinionated[resource.Object](ownFinalizer, calls.reconciler()),
 		),
-		"typed reconciler": operator.AsReconciler(operator.OpinionatedReconciler[*Widget](ownFinalizer,
+		"literal": &operator.OpinionatedReconciler{Finalizer: ownFinalizer, Reconciler: calls.reconciler()},
+		"typed reconciler": operator.AsReconciler(operator.NewOpinionated[*Widget](ownFinalizer,
 			&operator.TypedReconciler[*Widget]{ReconcileFunc: func(
 				ctx context.Context, req operator.TypedReconcileRequest[*Widget],
 			) (operator.ReconcileResult, error) {
@@ -131,6 +132,26 @@ func TestOpinionatedHandlersAreNotWrappedAgain(t *testing.T) {
 			e.wantOpinionated(calls, isWatcher)
 		})
 	}
+}
+
+// An OpinionatedReconciler without a finalizer gets that of the app, and also makes an unmanaged kind opinionated.
+func TestOpinionatedReconcilerInAnApp(t *testing.T) {
+	e, calls := newEnv(t), &record{}
+	config := e.config("literal")
+	config.UnmanagedKinds = []simple.AppUnmanagedKind{
+		{Kind: widgetKind, Reconciler: &operator.OpinionatedReconciler{Reconciler: calls.reconciler()}},
+	}
+	e.start(config)
+	widget := newWidget("it", "")
+	e.Add(widget)
+	e.Eventually(func() error { return calls.has("created it") })
+	e.Must(e.Read(widget))
+	if want := []string{group + "/literal-widgets"}; !slices.Equal(widget.Finalizers, want) {
+		e.Errorf("finalizers = %q, want %q", widget.Finalizers, want)
+	}
+	e.Must(e.Delete(e.Context(), widget))
+	e.WaitForDeletion(widget)
+	e.Must(calls.has("deleted it"))
 }
 
 // The ErrorHandler of the app and the OnError of the kind are called for each failed attempt, in both styles.

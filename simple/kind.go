@@ -127,7 +127,16 @@ func (h *handled) given() (*operator.Opinionated[resource.Object], bool) {
 	if h.watcher != nil {
 		return operator.AsOpinionated(h.watcher)
 	}
+	if _, ok := h.opinionatedReconciler(); ok {
+		return nil, false
+	}
 	return operator.AsOpinionated(h.reconciler)
+}
+
+// opinionatedReconciler returns the handler if it is an OpinionatedReconciler that gets its finalizer from the app.
+func (h *handled) opinionatedReconciler() (*operator.OpinionatedReconciler, bool) {
+	r, ok := h.reconciler.(*operator.OpinionatedReconciler)
+	return r, ok && r != nil && r.Finalizer == ""
 }
 
 // handler returns the reconciler that calls the handler.
@@ -161,6 +170,9 @@ func (h *handled) handler(config *AppInformerConfig) reconcilers.SubReconciler[r
 func (h *handled) plain() *operator.WithEdge[resource.Object] {
 	if h.watcher != nil {
 		return operator.WatcherReconciler(h.watcher)
+	}
+	if r, ok := h.opinionatedReconciler(); ok {
+		return operator.AsSubReconciler[resource.Object](r.Reconciler)
 	}
 	return operator.AsSubReconciler[resource.Object](h.reconciler)
 }

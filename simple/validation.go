@@ -149,6 +149,8 @@ func (c *AppConfig) handled(p *problems) []*handled {
 	for _, h := range all {
 		if _, given := h.given(); given || h.subReconciler != nil {
 			h.opinionated = false // no finalizer is necessary, or the handler sets its own
+		} else if _, ok := h.opinionatedReconciler(); ok {
+			h.opinionated = true
 		}
 		h.name = strings.TrimSuffix(h.kind.Plural()+"."+h.kind.Group(), ".")
 		if names[h.name]++; names[h.name] > 1 {

@@ -62,7 +62,7 @@ func TestOpinionatedReconciler(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			prove(t, handled(t, func(env converge.Env) []sub {
-				o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{
+				o := operator.NewOpinionated[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{
 					ReconcileFunc: c.do(env),
 				})
 				o.Handler.RetryPolicy = c.policy
@@ -78,7 +78,7 @@ func TestAsReconciler(t *testing.T) {
 		tree := operator.AsReconciler[*fixture.Resource](reconcilers.Sequence[*fixture.Resource]{
 			newChild(generatedName), publishes(env, "thing"),
 		})
-		return []sub{operator.OpinionatedReconciler[*fixture.Resource](finalizer, tree)}
+		return []sub{operator.NewOpinionated[*fixture.Resource](finalizer, tree)}
 	}))
 }
 
@@ -86,7 +86,7 @@ func TestAsReconciler(t *testing.T) {
 func TestRetriesExhausted(t *testing.T) {
 	s := handled(t, func(env converge.Env) []sub {
 		do := byAction(env)
-		o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{
+		o := operator.NewOpinionated[*fixture.Resource](finalizer, &operator.TypedReconciler[*fixture.Resource]{
 			ReconcileFunc: func(ctx context.Context, req request) (operator.ReconcileResult, error) {
 				if req.Object.Spec.Fields["value"] == "broken" && req.Action != operator.ReconcileActionDeleted {
 					return operator.ReconcileResult{}, errors.New("this value cannot be")

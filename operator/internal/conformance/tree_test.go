@@ -36,7 +36,7 @@ func TestTreeAsReconciler(t *testing.T) {
 		},
 	}
 	inLab(t, func(l *lab) {
-		handler := operator.OpinionatedReconciler[*fixture.Resource](
+		handler := operator.NewOpinionated[*fixture.Resource](
 			finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{child}),
 		)
 		beside := &notebook[*fixture.Resource]{}

@@ -138,7 +138,7 @@ func TestWeaknessA11_RetryAfterConflictUsesTheCurrentObject(t *testing.T) {
 			},
 		}
 		return controller[*fixture.Resource](
-			operator.OpinionatedReconciler[*fixture.Resource](finalizer, reconciler),
+			operator.NewOpinionated[*fixture.Resource](finalizer, reconciler),
 		)(mgr, config)
 	})
 	r := newResource("a", "1")

@@ -191,7 +191,7 @@ func poller(seen *notes) operator.Reconciler {
 func TestWeaknessA6_OneTimerPerObject(t *testing.T) {
 	inLab(t, func(l *lab) {
 		seen := &notes{}
-		l.start(controller[*fixture.Resource](operator.OpinionatedReconciler[*fixture.Resource](finalizer, poller(seen))))
+		l.start(controller[*fixture.Resource](operator.NewOpinionated[*fixture.Resource](finalizer, poller(seen))))
 		l.must(l.Create(l.Context(), newResource("a", "1")))
 		l.pass(time.Second)
 		for i := range 1000 {

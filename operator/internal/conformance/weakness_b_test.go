@@ -215,7 +215,7 @@ func TestWeaknessB10_StateLastsForAllRetries(t *testing.T) {
 				return operator.ReconcileResult{State: map[string]any{"done": done + 1}}, errTest
 			},
 		}
-		o := operator.OpinionatedReconciler[*fixture.Resource](finalizer, reconciler)
+		o := operator.NewOpinionated[*fixture.Resource](finalizer, reconciler)
 		o.Handler.RetryPolicy = operator.ExponentialBackoffRetryPolicy(time.Second, 10)
 		l.start(controller[*fixture.Resource](o))
 		l.must(l.Create(l.Context(), newResource("a", "1")))

@@ -131,7 +131,7 @@ func TestWeaknessC6_RequestsAreFew(t *testing.T) {
 				watcher := operator.WatcherReconciler(n)
 				watcher.React = operator.ReactSpec
 				watcher.Finalizers = []string{finalizer}
-				return operator.OpinionatedReconciler[*fixture.Resource](
+				return operator.NewOpinionated[*fixture.Resource](
 					finalizer, operator.AsReconciler(reconcilers.Sequence[*fixture.Resource]{watcher}),
 				)
 			},
