@@ -44,6 +44,9 @@ type Options struct {
 	// MetadataOnly keeps only the metadata of objects, to save memory. Objects are of type
 	// *metav1.PartialObjectMetadata. Default: false.
 	MetadataOnly bool
+	// MaxConcurrentWorkers is the maximum number of objects of a kind that an App handles at the same time, unless the
+	// kind has its own number. An informer itself ignores it. Default: the value of the manager, which is 1 unless set.
+	MaxConcurrentWorkers uint64
 	// ErrorHandler is called when a list or a watch fails, and in an App also for every failed attempt of a handler.
 	// The informer and the handler are retried in any case. Default: errors are only logged.
 	ErrorHandler func(ctx context.Context, err error)

@@ -17,7 +17,8 @@ type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
 // RetryDequeuePolicy decides whether a change of an object replaces a waiting retry. If it returns true, the current
 // state of the object is handled at once, as a first attempt. If it returns false, the object is handled when the
-// retry is due, in the state that it has by then. It is called for every change that reaches the handler while a retry
+// retry is due, in the state that it has by then; but a new generation that leads to another action is handled at once.
+// It is called for every change that reaches the handler while a retry
 // is waiting.
 type RetryDequeuePolicy func(
 	newAction ResourceAction, newObject resource.Object, retryAction ResourceAction, retryObject resource.Object,
@@ -94,8 +95,9 @@ func ExponentialBackoffRetryPolicy(initial time.Duration, maxAttempts int) Retry
 // it, assign a policy before you make them.
 var DefaultRetryPolicy = BackoffPolicy{}.Policy()
 
-// OpinionatedRetryDequeuePolicy is the default [RetryDequeuePolicy]. A deletion, a new object of the same name and a
-// new generation replace the retry. Any other change does not. It also returns false if one of the objects is nil,
+// OpinionatedRetryDequeuePolicy is the default [RetryDequeuePolicy]. A deletion replaces the retry of another action, and
+// a new object of the same name or a new generation replace the retry of the same action. Any other change does not. It
+// also returns false if one of the objects is nil,
 // because it cannot compare them.
 func OpinionatedRetryDequeuePolicy(
 	newAction ResourceAction, newObject resource.Object, retryAction ResourceAction, retryObject resource.Object, _ error,
@@ -103,7 +105,7 @@ func OpinionatedRetryDequeuePolicy(
 	if newAction == ResourceActionDelete {
 		return retryAction != ResourceActionDelete
 	}
-	if nilcheck.IsNil(newObject) || nilcheck.IsNil(retryObject) {
+	if newAction != retryAction || nilcheck.IsNil(newObject) || nilcheck.IsNil(retryObject) {
 		return false
 	}
 	return newObject.GetUID() != retryObject.GetUID() || newObject.GetGeneration() != retryObject.GetGeneration()

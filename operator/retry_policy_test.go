@@ -100,6 +100,7 @@ func TestOpinionatedRetryDequeuePolicy(t *testing.T) {
 	}{
 		"the same":                   {update, version("a", 1, 2), create, version("a", 1, 1), false},
 		"a new generation":           {create, version("a", 2, 2), create, version("a", 1, 1), true},
+		"another action":             {update, version("a", 2, 2), create, version("a", 1, 1), false},
 		"another object":             {create, version("b", 1, 2), create, version("a", 1, 1), true},
 		"a deletion":                 {remove, version("a", 1, 2), update, version("a", 1, 1), true},
 		"a deletion that has failed": {remove, version("a", 2, 2), remove, version("a", 1, 1), false},

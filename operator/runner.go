@@ -59,8 +59,16 @@ type RunnerTLSConfig struct {
 type RunnerMetricsConfig struct {
 	// Enabled serves metrics. Defaults to false.
 	Enabled bool
+	// ProfilingEnabled also serves the profiles of net/http/pprof under /debug/pprof. Defaults to false.
+	ProfilingEnabled bool
 	// Host is the address to listen on. Default: all addresses of the machine.
 	Host string
+	// MetricsServerConfig has the port.
+	MetricsServerConfig
+}
+
+// MetricsServerConfig configures the port of a metrics server.
+type MetricsServerConfig struct {
 	// Port to listen on. Default: 9090.
 	Port int
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,8 +93,10 @@ func (r *Runner) manager(made app.App) (ctrl.Manager, error) {
 		}
 	}
 	mgr, err := ctrl.NewManager(rest.CopyConfig(&r.config.KubeConfig), ctrl.Options{
-		Scheme:                 scheme,
-		Metrics:                metricsserver.Options{BindAddress: bindAddress(m.Enabled, m.Host, cmp.Or(m.Port, 9090))},
+		Scheme: scheme,
+		Metrics: metricsserver.Options{
+			BindAddress: bindAddress(m.Enabled, m.Host, cmp.Or(m.Port, 9090)), ExtraHandlers: profiles(m.ProfilingEnabled),
+		},
 		HealthProbeBindAddress: bindAddress(h.Enabled, h.Host, cmp.Or(h.Port, 8081)),
 		LivenessEndpointName:   "/livez",
 		WebhookServer: webhook.NewServer(webhook.Options{
@@ -118,4 +121,18 @@ func (r *Runner) manager(made app.App) (ctrl.Manager, error) {
 		}
 	}
 	return mgr, nil
+}
+
+// profiles returns the handlers of net/http/pprof by path.
+func profiles(enabled bool) map[string]http.Handler {
+	if !enabled {
+		return nil
+	}
+	return map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
 }

@@ -99,7 +99,9 @@ func TestRunner(t *testing.T) {
 
 func TestNewRunner_ListsAllMistakes(t *testing.T) {
 	_, err := operator.NewRunner(operator.RunnerConfig{
-		WebhookConfig: operator.RunnerWebhookConfig{Port: 8443}, MetricsConfig: operator.RunnerMetricsConfig{Port: -1},
+		WebhookConfig: operator.RunnerWebhookConfig{Port: 8443}, MetricsConfig: operator.RunnerMetricsConfig{
+			MetricsServerConfig: operator.MetricsServerConfig{Port: -1},
+		},
 		HealthConfig: operator.RunnerHealthConfig{Port: 70000},
 	})
 	wantText(t, `the runner must have a KubeConfig with a Host

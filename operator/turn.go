@@ -152,8 +152,14 @@ func (r *WithEdge[T]) supersedes(p *pending, t *turn[T]) bool {
 		return true
 	}
 	if r.RetryDequeuePolicy != nil {
-		return r.RetryDequeuePolicy(ResourceActionFromReconcileAction(t.action), t.resource,
-			ResourceActionFromReconcileAction(p.action), p.object, p.err)
+		if r.RetryDequeuePolicy(ResourceActionFromReconcileAction(t.action), t.resource,
+			ResourceActionFromReconcileAction(p.action), p.object, p.err) {
+			return true
+		}
+		if t.action == p.action {
+			return false
+		}
+		// The policy keeps the retry of one action, and does not delay another one.
 	}
 	return r.React.supersedes(p.object, t.resource)
 }

@@ -56,6 +56,9 @@ func UpdateObject[T Object](
 		if nilcheck.IsNilPointer(changed) {
 			return none, store.failed("update", id, errors.New("the update function must return an object"))
 		}
+		if changed.GetResourceVersion() == "" {
+			return none, store.failed("update", id, ErrMissingResourceVersion)
+		}
 		if changed.GetResourceVersion() != current.GetResourceVersion() {
 			return none, store.failed(
 				"update", id, errors.New("the update function returned an object with a different resource version"),

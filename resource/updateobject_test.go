@@ -90,8 +90,13 @@ func TestUpdateObject(t *testing.T) {
 		},
 		"OtherVersion": {
 			reason: "update must return the object it received", retries: []bool{false}, replicas: 1,
-			update:  func(*MyKind, bool) (*MyKind, error) { return newMyKind("a"), nil },
+			update:  func(obj *MyKind, _ bool) (*MyKind, error) { obj.ResourceVersion += "0"; return obj, nil },
 			wantErr: func(err error) bool { return strings.Contains(err.Error(), "different resource version") },
+		},
+		"NoVersion": {
+			reason: "update must return the object it received", retries: []bool{false}, replicas: 1,
+			update:  func(*MyKind, bool) (*MyKind, error) { return newMyKind("a"), nil },
+			wantErr: func(err error) bool { return errors.Is(err, resource.ErrMissingResourceVersion) },
 		},
 		"OtherName": {
 			reason: "update must return the object it received", retries: []bool{false}, replicas: 1,

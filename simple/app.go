@@ -72,6 +72,7 @@ type App struct {
 //	// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 //	// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 func NewApp(config AppConfig) (*App, error) {
+	config.Name = config.nameOrGroup()
 	kinds, err := config.validate()
 	if err != nil {
 		return nil, fmt.Errorf("invalid config of app %q:\n%w", config.Name, err)
@@ -107,6 +108,9 @@ func NewApp(config AppConfig) (*App, error) {
 // served, or that has another plural or scope. While the API server is unreachable, Run retries; the reason is logged
 // once.
 func (a *App) Run(ctx context.Context) error {
+	if a.config.KubeConfig.Host == "" {
+		return fmt.Errorf("app %q: KubeConfig.Host is required", a.config.Name)
+	}
 	if len(a.config.VersionedCustomRoutes) > 0 && len(a.config.ManagedKinds) == 0 && !a.webhooks.elsewhere.Load() {
 		return fmt.Errorf(
 			"app %q: the group of VersionedCustomRoutes is unknown: the app must have ManagedKinds in the group, or an "+

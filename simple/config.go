@@ -18,10 +18,11 @@ import (
 // AppConfig configures an [App].
 type AppConfig struct {
 	// Name of the app, a DNS name such as myapp or myapp.example.com. It must never change, because it is part of the
-	// names of finalizers. Required.
+	// names of finalizers and of the lease. Defaults to the group of the ManagedKinds, if all are in one group; set it if
+	// several apps handle kinds of the group. Otherwise it is required if a finalizer or a lease is named after it.
 	Name string
 
-	// KubeConfig is the connection to the cluster. Required.
+	// KubeConfig is the connection to the cluster. Required by Run.
 	KubeConfig rest.Config
 
 	// Scheme has the Go types of objects. The types of all kinds of the app are added to it. Defaults to a new scheme

@@ -27,14 +27,6 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 		config simple.AppConfig
 		want   []string
 	}{
-		"empty": {
-			want: []string{
-				`Name "" is not a DNS name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an ` +
-					`alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
-				`KubeConfig.Host is required`,
-				`at least one of ManagedKinds, UnmanagedKinds and Converters is required`,
-			},
-		},
 		"kinds": {
 			config: simple.AppConfig{
 				ManagedKinds: []simple.AppManagedKind{
@@ -174,9 +166,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "empty" {
-				tc.config.Name, tc.config.KubeConfig = "it", rest.Config{Host: "nowhere.invalid"}
-			}
+			tc.config.Name, tc.config.KubeConfig = "it", rest.Config{Host: "nowhere.invalid"}
 			_, err := simple.NewApp(tc.config)
 			if err == nil {
 				t.Fatal("no error")
@@ -249,4 +239,58 @@ func TestApp_NamesKindsThatAreNotServed(t *testing.T) {
 			t.Errorf("error = %v, want %s in it", err, want)
 		}
 	}
+}
+
+// An app need not be complete to be made, for example in a unit test.
+func TestNewApp_Incomplete(t *testing.T) {
+	watcher := &simple.Watcher{}
+	opinionated := simple.ReconcileOptions{UseOpinionated: true}
+	for name, tc := range map[string]struct {
+		config simple.AppConfig
+		made   string // the error of NewApp
+		ran    string // the error of Run
+	}{
+		"nothing": {ran: `app "": KubeConfig.Host is required`},
+		"no name": {
+			config: simple.AppConfig{ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher}}},
+			ran:    `app "simple.example.com": KubeConfig.Host is required`,
+		},
+		"no name, several groups": {
+			config: simple.AppConfig{
+				ManagedKinds: []simple.AppManagedKind{{Kind: widgetKind, Watcher: watcher}, {Kind: configMapKind}},
+			},
+			made: "invalid config of app \"\":\nName is required, because the finalizer of ManagedKinds[0] is derived from it",
+		},
+		"no name, no group": {
+			config: simple.AppConfig{UnmanagedKinds: []simple.AppUnmanagedKind{
+				{Kind: widgetKind, Watcher: watcher, ReconcileOptions: opinionated},
+			}},
+			made: "invalid config of app \"\":\nName is required, because the finalizer of UnmanagedKinds[0] is derived from it",
+		},
+		"no name for a lease": {
+			config: simple.AppConfig{LeaderElection: simple.LeaderElection{Namespace: "default"}},
+			made:   `app "": Name or LeaderElection.ID is required, because it is the name of the lease`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.config.MetricsBindAddress, tc.config.HealthBindAddress = "0", "0"
+			made, err := simple.NewApp(tc.config)
+			if text := errorText(err); text != tc.made {
+				t.Fatalf("error of NewApp = %q, want %q", text, tc.made)
+			}
+			if err != nil {
+				return
+			}
+			if text := errorText(made.Run(t.Context())); text != tc.ran {
+				t.Errorf("error of Run = %q, want %q", text, tc.ran)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

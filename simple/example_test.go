@@ -62,12 +62,13 @@ func ExampleNewApp_mistakes() {
 		Name: "widgets",
 		ManagedKinds: []simple.AppManagedKind{
 			{Kind: widgetKind, Watcher: &simple.Watcher{}, Reconciler: &simple.Reconciler{}},
+			{Kind: widgetKind},
 		},
 	})
 	fmt.Println(err)
 	// Output:
 	// invalid config of app "widgets":
-	// KubeConfig.Host is required
+	// ManagedKinds[1].Kind is Widget.v1.simple.example.com, which is a duplicate of ManagedKinds[0]
 	// ManagedKinds[0].Watcher and .Reconciler are both set
 }
 

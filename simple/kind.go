@@ -101,7 +101,8 @@ type ReconcileOptions struct {
 	OnError func(ctx context.Context, object resource.Object, err error)
 	// OnExhausted is called when RetryPolicy has given up on an object. Optional.
 	OnExhausted func(ctx context.Context, object resource.Object, err error)
-	// MaxConcurrentReconciles is the maximum number of objects that are handled at the same time. Defaults to 1.
+	// MaxConcurrentReconciles is the maximum number of objects that are handled at the same time. Defaults to
+	// MaxConcurrentWorkers of the app's InformerOptions, and then to the value of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
 }
 

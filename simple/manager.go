@@ -55,6 +55,9 @@ func (a *App) makeManager(kinds []*handled) error {
 	if c.ManagerOptions != nil {
 		c.ManagerOptions(&options)
 	}
+	if options.LeaderElection && options.LeaderElectionID == "" {
+		return errors.New("Name or LeaderElection.ID is required, because it is the name of the lease")
+	}
 	mgr, err := newProbedManager(rest.CopyConfig(&c.KubeConfig), options)
 	if err != nil {
 		return err
@@ -190,12 +193,14 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, o
 		a.configs[gvk] = config
 	}
 	controller := &operator.Controller[resource.Object]{
-		Name:                    h.name,
-		Type:                    objects.Object(),
-		Handlers:                []reconcilers.SubReconciler[resource.Object]{h.handler(&a.config.InformerConfig)},
-		MaxConcurrentReconciles: h.options.MaxConcurrentReconciles,
-		SkipStatusUpdate:        !h.managed, // the status belongs to another controller
-		Config:                  config,
+		Name:     h.name,
+		Type:     objects.Object(),
+		Handlers: []reconcilers.SubReconciler[resource.Object]{h.handler(&a.config.InformerConfig)},
+		MaxConcurrentReconciles: cmp.Or(
+			h.options.MaxConcurrentReconciles, int(a.config.InformerConfig.InformerOptions.MaxConcurrentWorkers),
+		),
+		SkipStatusUpdate: !h.managed, // the status belongs to another controller
+		Config:           config,
 	}
 	a.controllers = append(a.controllers, controller)
 	if err := controller.SetupWithManager(context.Background(), mgr); err != nil {

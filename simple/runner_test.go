@@ -126,8 +126,11 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 				CertPath: filepath.Join(options.CertDir, "tls.crt"), KeyPath: filepath.Join(options.CertDir, "tls.key"),
 			},
 		},
-		MetricsConfig: operator.RunnerMetricsConfig{Enabled: true, Host: "127.0.0.1", Port: metrics},
-		HealthConfig:  operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
+		MetricsConfig: operator.RunnerMetricsConfig{
+			Enabled: true, ProfilingEnabled: true, Host: "127.0.0.1",
+			MetricsServerConfig: operator.MetricsServerConfig{Port: metrics},
+		},
+		HealthConfig: operator.RunnerHealthConfig{Enabled: true, Host: "127.0.0.1", Port: health},
 	})
 	e.Must(err)
 	provider := simple.NewAppProvider(app.ManifestData{AppName: "own"}, nil, func(app.Config) (app.App, error) {
@@ -147,6 +150,9 @@ func TestRunner_AnyAppServesTheAPI(t *testing.T) {
 	if body, err := get("http://" + address(metrics) + "/metrics"); err != nil ||
 		!strings.Contains(body, "own_app_total") {
 		t.Errorf("metrics without those of the app, error %v", err)
+	}
+	if body, err := get("http://" + address(metrics) + "/debug/pprof/"); err != nil || !strings.Contains(body, "heap") {
+		t.Errorf("no profiles, error %v", err)
 	}
 
 	at := func(path string) admissionregistrationv1.WebhookClientConfig {

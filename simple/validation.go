@@ -40,14 +40,10 @@ func (p *problems) addAll(part string, err error) {
 // validate returns the kinds with handlers, and every problem.
 func (c *AppConfig) validate() ([]*handled, error) {
 	p := problems{}
-	for _, problem := range kvalidation.IsDNS1123Subdomain(c.Name) {
-		p.add("Name %q is not a DNS name: %s", c.Name, problem)
-	}
-	if c.KubeConfig.Host == "" {
-		p.add("KubeConfig.Host is required")
-	}
-	if len(c.ManagedKinds)+len(c.UnmanagedKinds)+len(c.Converters)+len(c.VersionedCustomRoutes) == 0 {
-		p.add("at least one of ManagedKinds, UnmanagedKinds and Converters is required")
+	if c.Name != "" {
+		for _, problem := range kvalidation.IsDNS1123Subdomain(c.Name) {
+			p.add("Name %q is not a DNS name: %s", c.Name, problem)
+		}
 	}
 	p.addAll("InformerConfig.InformerOptions", c.InformerConfig.InformerOptions.Validate(context.Background()))
 	c.validateManaged(&p)
@@ -67,6 +63,22 @@ func (c *AppConfig) validate() ([]*handled, error) {
 		}
 	}
 	return all, errors.Join(p...)
+}
+
+// nameOrGroup returns the name of the app. Defaults to the group of its managed kinds, if all have the same.
+func (c *AppConfig) nameOrGroup() string {
+	name := c.Name
+	for i := range c.ManagedKinds {
+		kind := c.ManagedKinds[i].Kind
+		switch {
+		case c.Name != "" || kind.Schema == nil:
+		case name != "" && name != kind.Group():
+			return ""
+		default:
+			name = kind.Group()
+		}
+	}
+	return name
 }
 
 // validateManaged checks managed kinds, except for their handlers.
@@ -198,6 +210,8 @@ func (c *AppConfig) validateFinalizers(p *problems, h *handled) {
 		check(options+".Finalizer", o.Finalizer)
 	case c.InformerConfig.FinalizerSupplier != nil:
 		check("the finalizer that InformerConfig.FinalizerSupplier returns for "+h.field, h.finalizer)
+	case c.Name == "":
+		p.add("Name is required, because the finalizer of %s is derived from it", h.field)
 	case len(kvalidation.IsDNS1123Subdomain(c.Name)) == 0: // otherwise the invalid name is already reported
 		check(
 			"the finalizer of "+h.field+", derived from the names of the app and the kind, because "+
