@@ -109,8 +109,10 @@ func TestOpinionated_ReportsFinalizersThatCannotBeWritten(t *testing.T) {
 		refusal error
 		want    int // reports
 	}{
-		"removed":                           {version("a", 2, 1, with(testFinalizer), deleting), errTest, 1},
-		"removed, conflict":                 {version("a", 2, 1, with(testFinalizer), deleting), apierrs.NewConflict(resources, "test", nil), 0},
+		"removed": {version("a", 2, 1, with(testFinalizer), deleting), errTest, 1},
+		"removed, conflict": {
+			version("a", 2, 1, with(testFinalizer), deleting), apierrs.NewConflict(resources, "test", nil), 0,
+		},
 		"added":                             {version("a", 1, 1), errTest, 1},
 		"added, a name that is not allowed": {version("a", 1, 1), invalid("finalizers"), 1},
 		"added, another object":             {version("a", 1, 1), invalid("uid"), 0},
