@@ -33,14 +33,17 @@ var (
 // The manager sends no request without an effect. It compares the desired object with the managed fields and values of
 // the actual object, also after a restart. It knows the defaults within lists that are owned as a whole, as
 // [UpdatingObjectManager] does. If a mutating webhook changes what was applied, the manager remembers the result until
-// one hour after the last use; after a restart it applies such an object once more. If the cache strips managed fields,
-// the manager reads each changed object from the API server.
+// one hour after the last use; after a restart it applies such an object once more. If a webhook keeps the old value of
+// each changed field, the error is a [FieldsKeptError], unless the server would store these values for a new object,
+// too, which a dry run shows. If the cache strips managed fields, the manager reads each changed object from the API
+// server.
 //
 // The desired object must have a name: the API server does not generate names for applied objects. An existing object
 // that is not the actual object is not taken over: Manage returns an AlreadyExists error, as a creation does.
 //
 // Events on the reconciled resource: Normal Created, Updated, Deleted; Warning CreationFailed, UpdateFailed,
-// DeleteFailed. No event is recorded for an error that matches [ErrQuiet].
+// DeleteFailed; Warning FieldsKept if the server stores other values, also for new objects. No event is recorded for an
+// error that matches [ErrQuiet].
 //
 // RBAC, with the group and the plural of the managed kind:
 //

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strconv"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +29,11 @@ type appliedObject[T client.Object] struct {
 	generation  int64
 	metadata    uint64
 	differences []storedDifference
+	// until is when this expires, see [keptFor]. It is zero if it does not.
+	until time.Time
 }
+
+func (a appliedObject[T]) isExpected() bool { return a.until.IsZero() || time.Now().Before(a.until) }
 
 // storedDifference is a difference without its values.
 type storedDifference struct {
@@ -42,7 +47,9 @@ func (m *appliedMemory[T]) of(obj, desired T) (known appliedObject[T], ok bool) 
 	if obj.GetUID() == "" {
 		return known, false
 	}
-	return m.get(obj.GetUID(), func(a appliedObject[T]) bool { return difference.Equal(a.desired, desired) })
+	return m.get(obj.GetUID(), func(a appliedObject[T]) bool {
+		return a.isExpected() && difference.Equal(a.desired, desired)
+	})
 }
 
 // inSync reports whether an object is known to need no request for the desired object: the version is known, or nothing
@@ -97,11 +104,38 @@ func (m *appliedMemory[T]) settled(obj, desired T, differences []applied.Differe
 	return ok && slices.Equal(known.differences, withoutValues(differences))
 }
 
+// wasKept reports whether the API server kept values of an object when the same object was applied before.
+func (m *appliedMemory[T]) wasKept(obj, desired T) bool {
+	found, ok := m.store().Get(obj.GetUID())
+	if !ok {
+		return false
+	}
+	known := found.(rememberedValue[appliedObject[T]]).value
+	return !known.until.IsZero() && difference.Equal(known.desired, desired)
+}
+
+// limited records that an object is in sync until [keptFor] is over: the API server kept values of it.
+func (m *appliedMemory[T]) limited(obj, desired T, differences []applied.Difference) {
+	known := m.entry(obj, desired, differences)
+	known.until = time.Now().Add(keptFor)
+	m.putFor(obj.GetUID(), known, stateTTL)
+}
+
 // verified records that an object is in sync although it differs.
 func (m *appliedMemory[T]) verified(obj, desired T, differences []applied.Difference) {
 	if obj.GetUID() == "" {
 		return
 	}
+	entry := m.entry(obj, desired, differences)
+	if known, ok := m.of(obj, desired); ok && !known.until.IsZero() && slices.Equal(known.differences, entry.differences) {
+		entry.until = known.until
+		m.putFor(obj.GetUID(), entry, stateTTL)
+		return
+	}
+	m.put(obj.GetUID(), entry)
+}
+
+func (m *appliedMemory[T]) entry(obj, desired T, differences []applied.Difference) appliedObject[T] {
 	known := appliedObject[T]{
 		desired: desired.DeepCopyObject().(T), version: obj.GetResourceVersion(), generation: obj.GetGeneration(),
 		differences: withoutValues(differences),
@@ -109,7 +143,7 @@ func (m *appliedMemory[T]) verified(obj, desired T, differences []applied.Differ
 	if known.generation != 0 {
 		known.metadata = sumOfMetadata(obj)
 	}
-	m.put(obj.GetUID(), known)
+	return known
 }
 
 func withoutValues(differences []applied.Difference) []storedDifference {

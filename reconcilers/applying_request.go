@@ -92,7 +92,7 @@ func (a application[T]) create() (none T, err error) {
 		a.track(stored)
 	}
 	a.succeeded("Created", stored)
-	return a.remember(document, stored)
+	return a.remember(document, stored, false)
 }
 
 // mustNotExist returns an error if the desired object exists: an apply would take it over.
@@ -205,6 +205,15 @@ func (a application[T]) update(actual T) (none T, err error) {
 	if err != nil {
 		return failed(err)
 	}
+	limited := false
+	if inController(a.ctx) && !plan.requested {
+		// Without the values that are only defaults. An error is that of the next reconcile.
+		if done, err := a.plan(document, stored); err == nil && !done.inSync {
+			if limited, err = a.judge(actual, stored, document, plan.differences, done.differences); err != nil {
+				return failed(err)
+			}
+		}
+	}
 	if version := live.GetResourceVersion(); version == "" || version != stored.GetResourceVersion() {
 		a.log.Info("updated resource", "resource", identify(stored))
 		a.succeeded("Updated", stored)
@@ -217,7 +226,7 @@ func (a application[T]) update(actual T) (none T, err error) {
 	if plan.requested {
 		return a.answered(stored, document, plan, failed)
 	}
-	return a.remember(document, stored)
+	return a.remember(document, stored, limited)
 }
 
 // answered removes the annotation that asked to take fields back.
@@ -228,7 +237,7 @@ func (a application[T]) answered(
 	if err != nil {
 		return failed(err)
 	}
-	return a.remember(document, stored)
+	return a.remember(document, stored, false)
 }
 
 func (a application[T]) inSync(actual T) T {
@@ -379,12 +388,17 @@ func paths(differences []applied.Difference) []string {
 	return slices.Compact(paths)
 }
 
-// remember records what the server has stored for the document.
-func (a application[T]) remember(document map[string]any, stored T) (T, error) {
+// remember records what the server has stored for the document. limited reports whether it is applied again after some
+// time.
+func (a application[T]) remember(document map[string]any, stored T, limited bool) (T, error) {
 	plan, err := a.plan(document, stored)
 	if err != nil && !errors.As(err, new(*FieldConflictError)) {
 		return stored, err
 	}
-	a.manager.memory.verified(stored, a.desired, plan.differences)
+	if limited {
+		a.manager.memory.limited(stored, a.desired, plan.differences)
+	} else {
+		a.manager.memory.verified(stored, a.desired, plan.differences)
+	}
 	return stored, nil
 }

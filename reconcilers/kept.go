@@ -10,8 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/applied"
 	"trueup.dev/internal/difference"
 	"trueup.dev/observe"
 )
@@ -19,8 +23,9 @@ import (
 // ReasonFieldsKept is the reason of a [FieldsKeptError] among [ChildReconciler].ReflectedChildErrorReasons.
 const ReasonFieldsKept metav1.StatusReason = "FieldsKept"
 
-// FieldsKeptError is the error of an [UpdatingObjectManager] if the API server accepts an update and none of the
-// requested changes: a webhook keeps the old values. For a new object it would store the requested values.
+// FieldsKeptError is the error of an [UpdatingObjectManager] or an [ApplyingObjectManager] if the API server accepts an
+// update and none of the requested changes: a webhook keeps the old values. For a new object it would store the
+// requested values.
 type FieldsKeptError struct {
 	// Object is the kind, the namespace and the name of the object.
 	Object string
@@ -101,16 +106,65 @@ func (r *UpdatingObjectManager[T]) judge(
 		if !slices.ContainsFunc(asNew, func(d difference.Difference) bool {
 			return slices.ContainsFunc(found.kept, func(path string) bool { return isBelow(d.Field(), path) })
 		}) {
-			err := &FieldsKeptError{Object: identify(actual), Fields: found.kept}
-			if gvk, kindErr := w.config.GroupVersionKindFor(actual); kindErr == nil {
-				observe.ReportRefused(ctx, gvk.GroupKind(), client.ObjectKeyFromObject(actual), err)
-			}
-			return false, err
+			return false, w.fieldsKept(actual, found.kept)
 		}
 	}
-	w.warn("FieldsKept", stored, "The API server stores other values of %s than requested, also for new objects: %s",
-		found.kept)
+	w.keptForNew(stored, found.kept)
 	return true, nil
+}
+
+// fieldsKept returns the error for an update none of whose changes took effect.
+func (w writer) fieldsKept(actual client.Object, fields []string) error {
+	err := &FieldsKeptError{Object: identify(actual), Fields: fields}
+	if gvk, kindErr := w.config.GroupVersionKindFor(actual); kindErr == nil {
+		observe.ReportRefused(w.ctx, gvk.GroupKind(), client.ObjectKeyFromObject(actual), err)
+	}
+	return err
+}
+
+// keptForNew warns about values that the API server also stores for new objects.
+func (w writer) keptForNew(stored client.Object, fields []string) {
+	w.warn("FieldsKept", stored, "The API server stores other values of %s than requested, also for new objects: %s",
+		fields)
+}
+
+// judge decides about an apply that the API server has accepted, as [UpdatingObjectManager.judge] does about an update.
+// before and after are the differences of the object from the document.
+func (a application[T]) judge(
+	actual, stored T, document map[string]any, before, after []applied.Difference,
+) (limited bool, err error) {
+	kept := applied.Kept(before, after)
+	if len(kept) == 0 {
+		return false, nil
+	}
+	if a.manager.memory.wasKept(stored, a.desired) {
+		return true, nil
+	}
+	if asNew, ok := a.asNew(document); ok && !slices.ContainsFunc(asNew, func(d applied.Difference) bool {
+		return slices.ContainsFunc(kept, func(path string) bool {
+			return isAtOrBelow(d.Path, path) || isAtOrBelow(path, d.Path)
+		})
+	}) {
+		return false, a.fieldsKept(actual, kept)
+	}
+	a.keptForNew(stored, kept)
+	return true, nil
+}
+
+// asNew returns how the object that the API server would store differs from the document if it were new, if the server
+// says so.
+func (a application[T]) asNew(document map[string]any) (differences []applied.Difference, ok bool) {
+	request := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(document)}
+	const suffix = 5 // of a name that no object has
+	name := request.GetName()
+	request.SetName(name[:min(len(name), 63-suffix-1)] + "-" + rand.String(suffix))
+	if err := a.config.Apply(a.ctx, client.ApplyConfigurationFromUnstructured(request), client.FieldOwner(a.owner),
+		client.DryRunAll); err != nil {
+		a.log.Info("unable to determine what the API server would store for a new object", "reason", err.Error())
+		return nil, false
+	}
+	entry, _ := applied.EntryOf(request.GetManagedFields(), a.owner)
+	return applied.Compare(document, request.Object, applied.FieldsOf(entry)).Differences, true
 }
 
 // asNew returns what the API server would store if the object were new, or nil if it does not say so.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -275,5 +276,39 @@ func TestFieldsOf_Unreadable(t *testing.T) {
 		if fields := applied.FieldsOf(entry); len(fields) > 0 {
 			t.Errorf("%s: fields %v", name, fields)
 		}
+	}
+}
+
+// Which desired values did an apply not store, if it stored none?
+func TestKept(t *testing.T) {
+	const all = "{f:spec: {f:a: {}, f:b: {}, f:labels: {f:x: {}}, f:list: {}}}"
+	for name, tc := range map[string]struct {
+		desired, before, beforeOwned, after string
+		want                                []string
+	}{
+		"everything is stored": {"{spec: {a: 1}}", "{spec: {a: 2}}", all, "{spec: {a: 1}}", nil},
+		"the old value stays":  {"{spec: {a: 1}}", "{spec: {a: 2}}", all, "{spec: {a: 2}}", []string{"spec.a"}},
+		"a new field is lost": {
+			"{spec: {a: 1, b: 1}}", "{spec: {a: 1}}", "{f:spec: {f:a: {}}}", "{spec: {a: 1}}", []string{"spec.b"},
+		},
+		"a third value":  {"{spec: {a: 1}}", "{spec: {a: 2}}", all, "{spec: {a: 3}}", nil},
+		"one of two":     {"{spec: {a: 1, b: 1}}", "{spec: {a: 2, b: 2}}", all, "{spec: {a: 2, b: 1}}", nil},
+		"only an owner":  {"{spec: {a: 1}}", "{spec: {a: 1}}", "{}", "{spec: {a: 1}}", nil},
+		"a list":         {"{spec: {list: [1]}}", "{spec: {list: [2]}}", all, "{spec: {list: [2]}}", []string{"spec.list"}},
+		"only a removal": {"{spec: {a: 1}}", "{spec: {a: 1, b: 1}}", all, "{spec: {a: 1, b: 1}}", nil},
+		"the old value stays, and another field gets an owner": {
+			"{spec: {a: 1, labels: {x: y}}}", "{spec: {a: 2, labels: {x: y, w: z}}}", "{}",
+			"{spec: {a: 2, labels: {x: y, w: z}}}", []string{"spec.a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compare := func(stored, fields string) []applied.Difference {
+				return applied.Compare(content(t, tc.desired), content(t, stored), applied.FieldsOf(owned(t, "me", fields))).Differences
+			}
+			got := applied.Kept(compare(tc.before, tc.beforeOwned), compare(tc.after, all))
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ package applied
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Difference is a reason why a server-side apply may have an effect.
@@ -184,4 +185,44 @@ func (c *comparison) list(path string, desired, stored []any, owned Fields) []an
 		}
 	}
 	return merged
+}
+
+// Kept returns the paths of the desired values that an apply did not store, if it stored none: the differences after it
+// are those before it. A field that only got an owner is not among them.
+func Kept(before, after []Difference) []string {
+	requested, stored := leaves(before), leaves(after)
+	kept := []string{}
+	for _, d := range requested {
+		if !slices.ContainsFunc(stored, func(a Difference) bool { return a.Path == d.Path && same(a.Stored, d.Stored) }) {
+			return nil
+		}
+		kept = append(kept, strings.TrimPrefix(d.Path, "."))
+	}
+	return kept
+}
+
+// leaves returns the differences of values. A field that is not owned, or is owned as a whole, is split into those of
+// its fields that differ.
+func leaves(differences []Difference) (found []Difference) {
+	for _, d := range differences {
+		if d.Reason == NotOwned || d.Reason == OtherValue {
+			found = appendLeaves(found, d)
+		}
+	}
+	return found
+}
+
+func appendLeaves(found []Difference, d Difference) []Difference {
+	desired, isMap := d.Desired.(map[string]any)
+	stored, bothMaps := d.Stored.(map[string]any)
+	switch {
+	case same(d.Desired, d.Stored):
+	case isMap && bothMaps:
+		for _, name := range slices.Sorted(maps.Keys(desired)) {
+			found = appendLeaves(found, Difference{d.Path + "." + name, d.Reason, desired[name], stored[name]})
+		}
+	default:
+		found = append(found, d)
+	}
+	return found
 }

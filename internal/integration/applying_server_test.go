@@ -4,7 +4,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,4 +109,64 @@ func TestAppliedObjects_OfAController(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Does a webhook make a change of an applied child vanish? It keeps the old value for a while.
+func TestAppliedObjects_WhatAWebhookKeeps(t *testing.T) {
+	e := newEnv(t)
+	var keeps atomic.Bool
+	e.mutate(&reconcilers.SyncReconciler[*fixture.Resource]{
+		Sync: func(ctx context.Context, r *fixture.Resource) error {
+			if r.Name == "probe" {
+				r.Spec.Fields["seen"] = "yes"
+			}
+			old := &fixture.Resource{}
+			if raw := reconcilers.RetrieveAdmissionRequest(ctx).OldObject.Raw; keeps.Load() && r.Name == "child" && raw != nil {
+				if err := json.Unmarshal(raw, old); err != nil {
+					return err
+				}
+				r.Spec = old.Spec
+			}
+			return nil
+		},
+	})
+	e.start(root(&reconcilers.ChildReconciler[*fixture.Resource, *fixture.Resource, *fixture.ResourceList]{
+		DesiredChild: func(_ context.Context, parent *fixture.Resource) (*fixture.Resource, error) {
+			if parent.Name != "parent" {
+				return nil, nil
+			}
+			child := newResource("child", map[string]string{"mode": parent.Spec.Fields["mode"]})
+			child.Namespace = parent.Namespace
+			return child, nil
+		},
+		ChildObjectManager: &reconcilers.ApplyingObjectManager[*fixture.Resource]{},
+		ReflectChildStatusOnParent: func(_ context.Context, parent, child *fixture.Resource, err error) {
+			switch {
+			case err != nil:
+				parent.Status.Fields = map[string]string{"reflected": err.Error()}
+			case child != nil:
+				parent.Status.Fields = map[string]string{"reflected": child.Spec.Fields["mode"]}
+			}
+		},
+	}))
+	parent, child := newResource("parent", map[string]string{"mode": "old"}), newResource("child", nil)
+	parent.Namespace, child.Namespace = e.Namespace, e.Namespace
+	reflects := func(want string) {
+		t.Helper()
+		until(e, parent, func(r *fixture.Resource) error {
+			if got := r.Status.Fields["reflected"]; !strings.Contains(got, want) {
+				return fmt.Errorf("%q is reflected, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	e.Add(parent)
+	reflects("old")
+	keeps.Store(true)
+	change(e, parent, func(r *fixture.Resource) { r.Spec.Fields["mode"] = "new" })
+	reflects("kept the old values, a webhook may do this: spec.fields.mode")
+	e.events("parent", "UpdateFailed")
+	keeps.Store(false)
+	e.touch(child)
+	reflects("new")
 }
