@@ -115,7 +115,7 @@ func TestStaleCache_GeneratedNames(t *testing.T) {
 }
 
 // unnamed selects metrics of the controllers of root.
-var unnamed = map[string]string{"controller": "ResourceResourceReconciler"}
+var unnamed = map[string]string{"controller": "resource"}
 
 func TestStaleCache_AnySequence(t *testing.T) {
 	t.Parallel()

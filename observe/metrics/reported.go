@@ -117,18 +117,18 @@ func (m *reported) observe(event observe.Reported) {
 	switch e := event.(type) {
 	case *observe.StaleWait:
 		if e.Reconciler != "" {
-			m.staleWaits.WithLabelValues(e.Reconciler).Inc()
+			m.staleWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 		}
 	case *observe.Deferred:
 		m.deferred(e)
 	case *observe.LoopFound:
 		if e.Cause != "" { // otherwise it is repeated while the loop lasts
-			m.loops.WithLabelValues(e.Reconciler, string(e.Cause)).Inc()
+			m.loops.WithLabelValues(controllerOf(e.Run, e.Reconciler), string(e.Cause)).Inc()
 		}
 	case *observe.ErrorReflected:
-		m.reflected.WithLabelValues(e.Reconciler, e.Reason).Inc()
+		m.reflected.WithLabelValues(controllerOf(e.Run, e.Reconciler), e.Reason).Inc()
 	case *observe.TrackedUnwatched:
-		m.unwatched.WithLabelValues(e.Reconciler, e.Kind.String()).Inc()
+		m.unwatched.WithLabelValues(controllerOf(e.Run, e.Reconciler), e.Kind.String()).Inc()
 	case *observe.AttemptFailed:
 		m.attemptFailed(e)
 	case *observe.StoreMissed:
@@ -141,16 +141,24 @@ func (m *reported) observe(event observe.Reported) {
 	}
 }
 
+// controllerOf returns the name of the controller of an event, or that of the root reconciler if no controller runs it.
+func controllerOf(run *observe.Run, reconciler string) string {
+	if run != nil && run.Controller != "" {
+		return run.Controller
+	}
+	return reconciler
+}
+
 func (m *reported) deferred(e *observe.Deferred) {
 	switch e.Reason {
 	case observe.DeferHaltRetry:
-		m.haltedRetries.WithLabelValues(e.Reconciler).Inc()
+		m.haltedRetries.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	case observe.DeferHaltWait:
-		m.haltedWaits.WithLabelValues(e.Reconciler).Inc()
+		m.haltedWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	case observe.DeferLoop:
-		m.loopWaits.WithLabelValues(e.Reconciler).Inc()
+		m.loopWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	case observe.DeferStaleTimeout:
-		m.staleTimeouts.WithLabelValues(e.Reconciler).Inc()
+		m.staleTimeouts.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	}
 }
 

@@ -15,7 +15,11 @@ func TestWhatReportedEventsCount(t *testing.T) {
 	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	for want, events := range map[string][]observe.Event{
 		"trueup_stale_cache_waits_total{controller=web} 2": {
-			&observe.StaleWait{Run: newRun("a"), Reconciler: "web"}, &observe.StaleWait{Reconciler: "web"},
+			&observe.StaleWait{Reconciler: "web"}, &observe.StaleWait{Reconciler: "web"},
+		},
+		"trueup_halted_waits_total{controller=website} 2": { // with and without a name of the reconciler
+			&observe.Deferred{Run: newRun("a"), Reconciler: "WebsiteResourceReconciler", Reason: observe.DeferHaltWait},
+			&observe.Deferred{Run: newRun("a"), Reconciler: "website", Reason: observe.DeferHaltWait},
 		},
 		"trueup_stale_cache_timeouts_total{controller=web} 1": {
 			&observe.Deferred{Reconciler: "web", Reason: observe.DeferStaleTimeout},
