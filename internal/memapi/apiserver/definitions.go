@@ -50,7 +50,14 @@ func (s *Server) updateDefinitions() {
 		}
 	}
 	all := s.definitions()
-	registry, failed := s.compile(all)
+	names := acceptNames(all)
+	served := []*apiextensionsv1.CustomResourceDefinition{}
+	for _, crd := range all {
+		if serves(crd, names[crd.Name]) {
+			served = append(served, withNames(crd, names[crd.Name].accepted))
+		}
+	}
+	registry, failed := s.compile(served)
 	if err := s.api.Redefine(registry, apply.New(registry)); err != nil {
 		s.report("serve the definitions", err)
 		return
@@ -58,7 +65,7 @@ func (s *Server) updateDefinitions() {
 	s.registry = registry
 	s.documents.Reset(registry)
 	for _, crd := range all {
-		s.report("set the status of the definition "+crd.Name, s.accept(c, crd.DeepCopy(), failed[crd.Name]))
+		s.report("set the status of the definition "+crd.Name, s.accept(c, crd.DeepCopy(), names[crd.Name], failed[crd.Name]))
 	}
 	s.definitionsSeen = s.api.Version()
 }
@@ -111,8 +118,10 @@ func (s *Server) compile(all []*apiextensionsv1.CustomResourceDefinition) (*kind
 	return registry, failed
 }
 
-// accept sets the status of a definition that is served, or cannot be served.
-func (s *Server) accept(c client.Client, crd *apiextensionsv1.CustomResourceDefinition, failed error) error {
+// accept sets the status of a definition.
+func (s *Server) accept(
+	c client.Client, crd *apiextensionsv1.CustomResourceDefinition, names definitionNames, failed error,
+) error {
 	if failed != nil {
 		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
 			Type: apiextensionsv1.NonStructuralSchema, Status: apiextensionsv1.ConditionTrue, Reason: "NotServed",
@@ -120,18 +129,20 @@ func (s *Server) accept(c client.Client, crd *apiextensionsv1.CustomResourceDefi
 		})
 		return c.Status().Update(s.ctx, crd)
 	}
-	crd.Status.AcceptedNames = crd.Spec.Names
+	established := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted",
+		Message: "not all names are accepted",
+	}
+	if serves(crd, names) {
+		established.Status, established.Reason = apiextensionsv1.ConditionTrue, "InitialNamesAccepted"
+		established.Message = "the initial names have been accepted"
+	}
+	crd.Status.AcceptedNames = names.accepted
 	if apihelpers.FindCRDCondition(crd, apiextensionsv1.NonStructuralSchema) != nil {
 		apihelpers.RemoveCRDCondition(crd, apiextensionsv1.NonStructuralSchema)
 	}
-	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
-		Message: "no conflicts found",
-	})
-	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
-		Message: "the initial names have been accepted",
-	})
+	apihelpers.SetCRDCondition(crd, names.condition)
+	apihelpers.SetCRDCondition(crd, established)
 	return c.Status().Update(s.ctx, crd)
 }
 
@@ -173,8 +184,8 @@ func (s *Server) finalize(c client.Client, crd *apiextensionsv1.CustomResourceDe
 func (s *Server) deleteInstances(c client.Client, crd *apiextensionsv1.CustomResourceDefinition) (left bool, _ error) {
 	var errs []error
 	for _, kind := range s.registry.Kinds() {
-		if kind.Group != crd.Spec.Group || kind.Kind != crd.Spec.Names.Kind {
-			continue
+		if kind.Group != crd.Spec.Group || kind.Plural != crd.Spec.Names.Plural {
+			continue // another definition may have the same kind
 		}
 		for _, obj := range s.api.List(kind.GroupVersionKind) {
 			if obj.GetDeletionTimestamp() != nil {
@@ -205,8 +216,8 @@ func (a definitionAdmission) Handles(r memapi.AdmissionRequest) bool {
 
 func (definitionAdmission) Mutate(memapi.AdmissionRequest) ([]byte, error) { return nil, nil }
 
-// Validate returns an error if the definition of a request has a schema that cannot be compiled, names of another
-// definition, or no longer a version in which objects may be stored.
+// Validate returns an error if the definition of a request has a schema that cannot be compiled, or no longer a version
+// in which objects may be stored.
 func (a definitionAdmission) Validate(r memapi.AdmissionRequest) error {
 	if r.Kind.Custom {
 		return apierrors.NewForbidden(
@@ -226,12 +237,6 @@ func (a definitionAdmission) Validate(r memapi.AdmissionRequest) error {
 		errs = append(errs, field.Invalid(
 			field.NewPath("metadata", "name"), crd.Name, "must be spec.names.plural+\".\"+spec.group",
 		))
-	}
-	for _, obj := range a.server.api.List(definitionKind) {
-		other := obj.(*apiextensionsv1.CustomResourceDefinition)
-		if other.Name != crd.Name && other.Spec.Group == crd.Spec.Group && other.Spec.Names.Kind == crd.Spec.Names.Kind {
-			errs = append(errs, field.Duplicate(field.NewPath("spec", "names", "kind"), crd.Spec.Names.Kind))
-		}
 	}
 	for i, version := range crd.Status.StoredVersions {
 		if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,4 +232,70 @@ func watchFrom(
 		t.Fatal(err)
 	}
 	return w
+}
+
+// What happens to a second definition of one kind? It is stored and not served, until the first one no longer exists.
+func TestDefinitions_ofOneKind(t *testing.T) {
+	var log strings.Builder
+	s := start(t, apiserver.Options{DisableControllers: true, LogOutput: &log})
+	api := endpointOf(t, s.RESTConfig(), "default")
+	second := strings.NewReplacer(
+		"things", "others", `"thing"`, `"other"`, `"th"`, `"ot"`,
+	).Replace(thingDefinition)
+	const others = "/apis/conformance.trueup.dev/v1/namespaces/default/others"
+	send := func(method, path, body, want string) string {
+		t.Helper()
+		got := api.send(t, exchange{method: method, path: path, body: body, contentType: contentTypeOf(method)})
+		if statusCode(got) != want {
+			t.Errorf("%s %s: %s, want the status %s", method, path, got, want)
+		}
+		return got
+	}
+	c := definitionsClient(t, s.RESTConfig())
+	conditions := func(name string) (texts []string) {
+		t.Helper()
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name + ".conformance.trueup.dev"}, crd); err != nil {
+			t.Fatal(err)
+		}
+		for _, condition := range crd.Status.Conditions {
+			texts = append(texts, fmt.Sprintf(
+				"%s %s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message,
+			))
+		}
+		return append(texts, crd.Status.AcceptedNames.Plural+"/"+crd.Status.AcceptedNames.Kind)
+	}
+	accepted := []string{
+		"NamesAccepted True NoConflicts: no conflicts found",
+		"Established True InitialNamesAccepted: the initial names have been accepted",
+	}
+
+	send("POST", definitionsPath, thingDefinition, "201")
+	send("POST", things, aThing("a", `{"color":"red"}`), "201")
+	send("POST", definitionsPath, second, "201")
+	send("GET", others, "", "404")
+	send("GET", things+"/a", "", "200")
+	if diff := cmp.Diff(append(slices.Clip(accepted), "things/Thing"), conditions("things")); diff != "" {
+		t.Errorf("conditions of the first definition (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{
+		`NamesAccepted False ListKindConflict: "ThingList" is already in use`,
+		"Established False NotAccepted: not all names are accepted", "others/",
+	}, conditions("others")); diff != "" {
+		t.Errorf("conditions of the second definition (-want +got):\n%s", diff)
+	}
+	// Its deletion leaves the objects of the first one.
+	send("DELETE", definitionsPath+"/others.conformance.trueup.dev", "", "200")
+	send("GET", definitionsPath+"/others.conformance.trueup.dev", "", "404")
+	send("GET", things+"/a", "", "200")
+	send("POST", definitionsPath, second, "201")
+	send("DELETE", definitionsPath+"/things.conformance.trueup.dev", "", "200")
+	send("GET", things+"/a", "", "404")
+	if diff := cmp.Diff(append(slices.Clip(accepted), "others/Thing"), conditions("others")); diff != "" {
+		t.Errorf("conditions of the definition that is left (-want +got):\n%s", diff)
+	}
+	send("GET", others, "", "200")
+	if log.Len() > 0 {
+		t.Errorf("errors:\n%s", &log)
+	}
 }
