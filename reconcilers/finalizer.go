@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/step"
+	rtime "trueup.dev/time"
 	"trueup.dev/validation"
 )
 
@@ -45,13 +47,23 @@ type WithFinalizer[Type client.Object] struct {
 	// ReadyToClearFinalizer reports whether to remove the finalizer. It is called after the nested reconciler returned
 	// no error for a resource that is being deleted. If it returns false, the finalizer is kept until a later request.
 	// Until then, an enclosing WithFinalizer keeps its finalizer too, [Steps] do not remove the steps before, and [Prune]
-	// deletes nothing. The reconcilers that follow in a [Sequence] run. Defaults to a function that returns true.
+	// deletes nothing. The reconcilers that follow in a [Sequence] run. If this takes longer than 5 minutes, a controller
+	// records the Warning event RemovalStuck, once. Defaults to a function that returns true.
 	ReadyToClearFinalizer func(ctx context.Context, resource Type) bool
 
 	// Reconciler is called after the finalizer was added. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
+	// waits has the resources whose finalizer is not ready to be cleared.
+	waits perItem[finalizerWait]
+}
+
+// finalizerWait is the time since which a finalizer is not ready to be cleared. recorded reports whether an event says
+// so.
+type finalizerWait struct {
+	since    time.Time
+	recorded bool
 }
 
 func (r *WithFinalizer[T]) init() {
@@ -96,11 +108,10 @@ func (r *WithFinalizer[T]) Reconcile(ctx context.Context, resource T) (Result, e
 func (r *WithFinalizer[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 	removing := MustRemove(ctx, resource)
 	if !removing {
+		r.waits.forget(ctx, resource)
 		if err := AddFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
-	}
-	if !removing {
 		return r.Reconciler.Reconcile(ctx, resource)
 	}
 	below, held := scopeFrom(ctx), atomic.Bool{}
@@ -111,15 +122,43 @@ func (r *WithFinalizer[T]) reconcile(ctx context.Context, resource T) (Result, e
 	}
 	switch {
 	case !r.ReadyToClearFinalizer(ctx, resource):
-		unfinished(ctx, fmt.Sprintf("finalizer %s is not ready to be cleared", r.Finalizer))
+		why := fmt.Sprintf("finalizer %s is not ready to be cleared", r.Finalizer)
+		unfinished(ctx, why)
+		result = AggregateResults(result, r.recordWait(ctx, resource, why))
 	case held.Load():
 		unfinished(ctx, "") // the reconciler below has said why
 	default:
 		if err := ClearFinalizer(ctx, resource, r.Finalizer); err != nil {
 			return Result{}, err
 		}
+		r.waits.forget(ctx, resource)
 	}
 	return result, nil
+}
+
+// recordWait records that the finalizer has not been ready to be cleared for a long time, once. It requests a reconcile
+// at that time. [Steps] with a condition do so for what is in them.
+func (r *WithFinalizer[T]) recordWait(ctx context.Context, resource T, why string) Result {
+	if !inController(ctx) || stepRunFrom(ctx).announces() {
+		return Result{}
+	}
+	now := rtime.RetrieveNow(ctx)
+	wait, known := r.waits.get(ctx, resource)
+	if !known {
+		wait.since = now
+	}
+	due := wait.since.Add(removalDeadline)
+	isDue := !wait.recorded && !now.Before(due)
+	wait.recorded = wait.recorded || isDue
+	r.waits.put(ctx, resource, wait, now, now.Add(stateTTL))
+	switch {
+	case isDue:
+		RetrieveOriginalConfigOrDie(ctx).recorder().Eventf(resource, corev1.EventTypeWarning, ReasonRemovalStuck,
+			"%s since %s, longer than %s", why, wait.since.UTC().Format(time.RFC3339), removalDeadline)
+	case !wait.recorded:
+		return Result{RequeueAfter: due.Sub(now)}
+	}
+	return Result{}
 }
 
 // AddFinalizer adds the finalizer to an object, the reconciled resource or any other object, with a patch. The patch

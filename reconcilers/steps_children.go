@@ -26,6 +26,8 @@ type stepRun struct {
 	// removes reports whether the step is removed. live reports whether an empty list of children must be confirmed by the
 	// API server.
 	removes, live bool
+	// hasCondition reports whether the condition of these Steps says what the step waits for.
+	hasCondition bool
 
 	mu      sync.Mutex
 	waiting []string
@@ -38,6 +40,9 @@ type stepRun struct {
 	// announces that it is gone.
 	unseen bool
 }
+
+// announces reports whether Steps record an event if the step waits for a long time.
+func (r *stepRun) announces() bool { return r != nil && (r.hasCondition || r.outside.announces()) }
 
 func stepRunFrom(ctx context.Context) *stepRun {
 	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/calledby"
 	"trueup.dev/internal/fixture"
@@ -200,6 +201,60 @@ func TestSteps_IsAStuckRemovalRecorded(t *testing.T) {
 				equal(t, "trace of the same wait", 0, s.Count(event)+s.Count(statusWritten))
 				s.holdChild("web")
 				s.reconcile("progress", "delete ConfigMap app", statusWritten)
+			})
+		})
+	}
+}
+
+// Who records that a finalizer is not ready to be cleared, and when?
+func TestWithFinalizer_NotReadyForLong(t *testing.T) {
+	const event = "event default/test Warning RemovalStuck"
+	for name, within := range map[string]func(subReconciler) (r subReconciler, want string){
+		"alone": func(r subReconciler) (subReconciler, string) {
+			return r, event + ": finalizer example.com/slow is not ready to be cleared since "
+		},
+		"in a step": func(r subReconciler) (subReconciler, string) {
+			return &steps{
+				Finalizer: "test-finalizer", Condition: "Ready",
+				Steps: []reconcilers.Step[*fixture.Resource]{{Name: "slow", Reconciler: r}},
+			}, event + ": step slow: finalizer example.com/slow is not ready to be cleared, since "
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := calledby.Controller()
+			synctest.Test(t, func(t *testing.T) {
+				ready := false
+				r, want := within(&withFinalizer{
+					Finalizer: "example.com/slow", Reconciler: nothing(),
+					ReadyToClearFinalizer: func(context.Context, *fixture.Resource) bool { return ready },
+				})
+				s := newStage(t, r)
+				s.ctx = ctx
+				reconcile := func(after time.Duration) (events, others int) {
+					t.Helper()
+					time.Sleep(after)
+					s.Trace()
+					result, err := s.root.Reconcile(s.ctx, testRequest)
+					wantErr(t, nil, err)
+					s.after = result.RequeueAfter
+					events = s.Count(want)
+					return events, s.Count(event) - events
+				}
+				reconcile(0)
+				s.deleteResource()
+				for what, after := range []time.Duration{0, time.Minute, 4 * time.Minute, time.Hour} {
+					events, others := reconcile(after)
+					wanted := map[bool]int{true: 1}[what == 2]
+					if events != wanted || others != 0 {
+						t.Errorf("reconcile %d: %d events %q and %d others, want %d", what, events, want, others, wanted)
+					}
+					if what == 1 {
+						equal(t, "requeue", 4*time.Minute, s.after)
+					}
+				}
+				ready = true
+				reconcile(time.Minute)
+				wantErr(t, nil, client.IgnoreNotFound(s.Server.Get(t.Context(), testRequest.NamespacedName, newResource())))
 			})
 		})
 	}

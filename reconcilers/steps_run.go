@@ -164,7 +164,7 @@ func (r *stepsRequest[T]) remove(ctx context.Context, i int) {
 // call runs the reconciler of a step.
 func (r *stepsRequest[T]) call(ctx context.Context, i int, run *stepRun) {
 	s, state := r.Steps.Steps[i], &r.states[i]
-	run.outside, run.rule = stepRunFrom(ctx), s.Ready
+	run.outside, run.rule, run.hasCondition = stepRunFrom(ctx), s.Ready, r.Condition != ""
 	run.live = run.live || run.outside.confirms()
 	if run.rule == nil {
 		run.rule = readiness.Default
