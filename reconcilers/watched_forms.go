@@ -4,6 +4,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -140,12 +141,29 @@ type formClient struct {
 
 func (c *formClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	c.reads(ctx, obj)
-	return c.Client.Get(ctx, key, obj, opts...)
+	return explainNamespace(c.Client.Get(ctx, key, obj, opts...), key.Namespace)
 }
 
 func (c *formClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.reads(ctx, list)
-	return c.Client.List(ctx, list, opts...)
+	err := c.Client.List(ctx, list, opts...)
+	if err == nil {
+		return nil
+	}
+	return explainNamespace(err, (&client.ListOptions{}).ApplyOptions(opts).Namespace)
+}
+
+// explainNamespace says what to do if the cache of a manager does not have a namespace. The error of the cache has no
+// type.
+func explainNamespace(err error, namespace string) error {
+	if err == nil || !strings.Contains(err.Error(), "because of unknown namespace for the cache") {
+		return err
+	}
+	if namespace == "" {
+		return fmt.Errorf("%w: the manager caches some namespaces, and no cluster-scoped objects of this kind", err)
+	}
+	return fmt.Errorf("%w: the manager does not cache the namespace %q; add it to DefaultNamespaces of its cache.Options, "+
+		"or to the Namespaces of the kind in ByObject, or read with APIReader of the Config", err, namespace)
 }
 
 // reads is called before a read. If the watch is added after the read, the read may have started the informer: then the
