@@ -228,6 +228,9 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, byC
 	if req != r.Request {
 		return Result{}, nil
 	}
+	if byController {
+		r.watched.warnNotSetUp(ctx, r.root())
+	}
 	root := r.root()
 	ctx, this, wait := root.beginRequest(ctx, &r.requests, r.scope(), byController)
 	if wait > 0 {

@@ -56,6 +56,7 @@ type children[Type, ChildType client.Object] struct {
 	// The following fields are set during setup with a manager. They affect the cost of lists and the watches, not the
 	// outcome.
 
+	isSetUp bool
 	// indexed is the index by owner. It is empty until the index is registered.
 	indexed ownerIndex
 	// shared is the kind of listed objects that are shared with the cache and must not be changed.
@@ -127,6 +128,7 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	if err != nil {
 		return err
 	}
+	c.isSetUp = true
 	gvk, err := kindOfChild(config, c.reconciler, c.childType)
 	if err != nil {
 		return err

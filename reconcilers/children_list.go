@@ -50,6 +50,11 @@ type found[CT client.Object] struct {
 func (c *children[T, CT]) list(ctx context.Context, parent T) (found[CT], error) {
 	inventoryFrom(ctx).ran(c.heldFinalizer())
 	config := RetrieveConfigOrDie(ctx)
+	if !c.isSetUp && inController(ctx) {
+		if gvk, err := config.GroupVersionKindFor(c.childType); err == nil {
+			scopeFrom(ctx).watched.warnChildNotSetUp(ctx, c.reconciler, gvk.GroupKind())
+		}
+	}
 	opts := c.optionsFor(ctx, parent)
 	if !c.shared.Empty() {
 		opts = append(slices.Clip(opts), client.UnsafeDisableDeepCopy)

@@ -34,6 +34,9 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byController bool) (Result, error) {
 	r.init()
 	root := r.root()
+	if byController {
+		r.watched.warnNotSetUp(ctx, root)
+	}
 	ctx, this, wait := root.beginRequest(ctx, &r.requests, r.scope(req), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil

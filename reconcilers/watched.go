@@ -4,12 +4,14 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,6 +27,8 @@ import (
 	"trueup.dev/graph"
 	"trueup.dev/internal/servedstatus"
 	"trueup.dev/internal/setups"
+	"trueup.dev/internal/step"
+	"trueup.dev/observe"
 )
 
 // watched holds the kinds that a controller watches with [EnqueueTracked]. It is empty until its builder was read.
@@ -44,6 +48,8 @@ type watched struct {
 	watches map[any][]graph.Watch
 	// warned contains the kinds for which a warning was logged.
 	warned sync.Map
+	// notSetUp guards the warning that the root reconciler was not set up.
+	notSetUp sync.Once
 }
 
 // watchedKinds holds the kinds that a controller watches.
@@ -52,6 +58,8 @@ type watchedKinds struct {
 	tracked map[watchedKind]delivered
 	// any holds the kinds that are watched with EnqueueTracked, or with an unknown handler that may do the same.
 	any map[schema.GroupKind]bool
+	// owned holds the kinds that are watched as children.
+	owned map[schema.GroupKind]bool
 	// incomplete reports whether the controller may have more watches.
 	incomplete bool
 }
@@ -109,7 +117,7 @@ func (w *watched) addHandler(tracked *trackedHandler) {
 	if kinds == nil {
 		w.handlers = append(w.handlers, tracked)
 	} else if !kinds.incomplete {
-		w.kinds.Store(&watchedKinds{tracked: kinds.tracked, any: kinds.any, incomplete: true})
+		w.kinds.Store(&watchedKinds{tracked: kinds.tracked, any: kinds.any, owned: kinds.owned, incomplete: true})
 	}
 }
 
@@ -121,7 +129,14 @@ func (w *watched) readBuilder(
 ) (watches []readWatch, tracks bool) {
 	watches, ok := watchesOf(mgr, bldr, record)
 	kinds := &watchedKinds{
-		tracked: map[watchedKind]delivered{}, any: map[schema.GroupKind]bool{}, incomplete: moreWatches || !ok,
+		tracked: map[watchedKind]delivered{}, any: map[schema.GroupKind]bool{}, owned: map[schema.GroupKind]bool{},
+		incomplete: moreWatches || !ok,
+	}
+	for i, watch := range watchesOfOwn(mgr, bldr) {
+		// The first one is that of the resource.
+		if gvk, err := apiutil.GVKForObject(watch.object, mgr.GetScheme()); err == nil && i > 0 {
+			kinds.owned[gvk.GroupKind()] = true
+		}
 	}
 	found, byReconciler := map[*trackedHandler]bool{}, map[any][]graph.Watch{}
 	for _, watch := range watches {
@@ -177,6 +192,40 @@ func (w *watched) lacks(kind schema.GroupKind) bool {
 }
 
 // warnOnce reports whether no warning was logged for this kind yet.
+// warnNotSetUp reports, once, that a controller runs a root reconciler whose SetupWithManager was not called.
+func (w *watched) warnNotSetUp(ctx context.Context, root root) {
+	if w.reconciler != "" || root.config.cache == nil {
+		return // a config without a manager has no watches
+	}
+	w.notSetUp.Do(func() {
+		text := fmt.Sprintf("SetupWithManager of %s %q was not called: nothing was validated, and changes of children and of "+
+			"tracked objects trigger no reconcile; call it instead of building a controller", root.kind, root.name)
+		root.config.Hub().Report(ctx, &observe.ProblemFound{Path: []string{root.name}, Text: text})
+		logr.FromContextOrDiscard(ctx).Error(errNotSetUp, text)
+	})
+}
+
+var errNotSetUp = errors.New("the reconciler was not set up")
+
+// warnChildNotSetUp reports, once for each name, that a reconciler of children was not set up with its root, and that
+// the controller does not watch the kind of its children.
+func (w *watched) warnChildNotSetUp(ctx context.Context, reconciler string, kind schema.GroupKind) {
+	if w == nil {
+		return
+	}
+	kinds := w.kinds.Load()
+	if kinds == nil || kinds.incomplete || kinds.any[kind] || kinds.owned[kind] {
+		return
+	}
+	if _, warned := w.warned.LoadOrStore(reconciler, true); warned {
+		return
+	}
+	text := fmt.Sprintf("SetupWithManager of %s was not called, and the controller does not watch %s: changes of the "+
+		"children trigger no reconcile; call it in SetupWithManager of the reconciler that contains it", reconciler, kind)
+	observe.Of(nil).Report(ctx, &observe.ProblemFound{Path: step.Names(ctx), Text: text})
+	logr.FromContextOrDiscard(ctx).Error(errNotSetUp, text)
+}
+
 func (w *watched) warnOnce(kind schema.GroupKind) bool {
 	_, warned := w.warned.LoadOrStore(kind, true)
 	return !warned
