@@ -104,6 +104,8 @@ type ResourceReconciler[Type client.Object] struct {
 	requests requests
 	// cached is the kind of the resource if it is read from the cache of a manager without copying.
 	cached schema.GroupVersionKind
+	// unwritten finds changes that are not written.
+	unwritten unwritten
 }
 
 func (r *ResourceReconciler[T]) init() {

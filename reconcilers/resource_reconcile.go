@@ -87,7 +87,9 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		ctx, observation = r.status.withGeneration(ctx, resource)
 	}
 	r.status.initializeConditions(ctx, resource)
+	before := r.unwritten.before(ctx, resource, this.byController)
 	result, err := r.reconcileResource(ctx, resource)
+	r.unwritten.check(ctx, before, resource)
 	this.completed = err == nil
 	if r.SkipStatusUpdate {
 		return result, err
