@@ -4,7 +4,10 @@ package simple
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -126,7 +129,15 @@ func (s *webhookServer) Start(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return s.Server.Start(ctx)
+	err := s.Server.Start(ctx)
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf(
+			"the webhook server has no certificate in %s: set Webhooks.CertDir to the directory that has it and its key; in a "+
+				"cluster, cert-manager creates a Secret to mount there, and for trueup up you create the files, see "+
+				"docs/webhooks.md: %w", filepath.Dir(missing.Path), err,
+		)
+	}
+	return err
 }
 
 func (s *webhookServer) StartedChecker() healthz.Checker {
