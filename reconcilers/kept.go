@@ -101,15 +101,16 @@ func (r *UpdatingObjectManager[T]) judge(
 	if r.admission.wasKept(actual.GetUID(), desired) {
 		return true, nil
 	}
-	if stored := r.asNew(ctx, w, desired); stored != nil {
-		asNew := difference.Between(sent, stored)
+	asNew := r.asNew(ctx, w, desired)
+	if asNew != nil {
+		asNew := difference.Between(sent, asNew)
 		if !slices.ContainsFunc(asNew, func(d difference.Difference) bool {
 			return slices.ContainsFunc(found.kept, func(path string) bool { return isBelow(d.Field(), path) })
 		}) {
 			return false, w.fieldsKept(actual, found.kept)
 		}
 	}
-	w.keptForNew(stored, found.kept)
+	w.keptForNew(stored, found.kept, asNew != nil)
 	return true, nil
 }
 
@@ -122,10 +123,14 @@ func (w writer) fieldsKept(actual client.Object, fields []string) error {
 	return err
 }
 
-// keptForNew warns about values that the API server also stores for new objects.
-func (w writer) keptForNew(stored client.Object, fields []string) {
-	w.warn("FieldsKept", stored, "The API server stores other values of %s than requested, also for new objects: %s",
-		fields)
+// keptForNew warns about values that the API server also stores for new objects. isKnown reports whether a dry run has
+// shown that.
+func (w writer) keptForNew(stored client.Object, fields []string, isKnown bool) {
+	text := "The API server stores other values of %s than requested, also for new objects: %s"
+	if !isKnown {
+		text = "The API server stores other values of %s than requested, the dry run of a creation failed: %s"
+	}
+	w.warn("FieldsKept", stored, text, fields)
 }
 
 // judge decides about an apply that the API server has accepted, as [UpdatingObjectManager.judge] does about an update.
@@ -140,14 +145,15 @@ func (a application[T]) judge(
 	if a.manager.memory.wasKept(stored, a.desired) {
 		return true, nil
 	}
-	if asNew, ok := a.asNew(document); ok && !slices.ContainsFunc(asNew, func(d applied.Difference) bool {
+	asNew, ok := a.asNew(document)
+	if ok && !slices.ContainsFunc(asNew, func(d applied.Difference) bool {
 		return slices.ContainsFunc(kept, func(path string) bool {
 			return isAtOrBelow(d.Path, path) || isAtOrBelow(path, d.Path)
 		})
 	}) {
 		return false, a.fieldsKept(actual, kept)
 	}
-	a.keptForNew(stored, kept)
+	a.keptForNew(stored, kept, ok)
 	return true, nil
 }
 

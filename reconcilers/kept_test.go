@@ -23,6 +23,8 @@ func TestUpdatingObjectManager_WhatAWebhookKeeps(t *testing.T) {
 		// writes are the writes of the first two reconciles.
 		writes []string
 		event  string
+		// fails is a request that fails.
+		fails string
 	}{
 		"none": {
 			admit: func(_, _ *corev1.ConfigMap) {},
@@ -71,6 +73,12 @@ func TestUpdatingObjectManager_WhatAWebhookKeeps(t *testing.T) {
 			writes: []string{"update ConfigMap default/child", "create ConfigMap default/child-"},
 			event:  "Warning FieldsKept: ",
 		},
+		"stores another value, and a dry run fails": {
+			admit: func(obj, _ *corev1.ConfigMap) { obj.Data = map[string]string{"key": "value"} },
+			first: `"child"`, second: `"child"`, last: `"child"`, fails: "create ConfigMap",
+			writes: []string{"update ConfigMap default/child", "create ConfigMap default/child-"},
+			event:  "Warning FieldsKept: The API server stores other values of ConfigMap default/child than requested, the dry run ",
+		},
 		"stamps each write": {
 			given: func(cm *corev1.ConfigMap) { cm.Data["stamp"] = "." },
 			admit: func(obj, old *corev1.ConfigMap) { obj.Data["stamp"] = old.Data["stamp"] + "." },
@@ -85,6 +93,9 @@ func TestUpdatingObjectManager_WhatAWebhookKeeps(t *testing.T) {
 				tc.given(existing)
 			}
 			w := newWorld(t, newResource(), existing)
+			if tc.fails != "" {
+				w.Fail(tc.fails, errTest)
+			}
 			admits := true
 			w.Admit = func(obj client.Object) {
 				cm, ok := obj.(*corev1.ConfigMap)
