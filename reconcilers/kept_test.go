@@ -77,7 +77,7 @@ func TestUpdatingObjectManager_WhatAWebhookKeeps(t *testing.T) {
 			admit: func(obj, _ *corev1.ConfigMap) { obj.Data = map[string]string{"key": "value"} },
 			first: `"child"`, second: `"child"`, last: `"child"`, fails: "create ConfigMap",
 			writes: []string{"update ConfigMap default/child", "create ConfigMap default/child-"},
-			event:  "Warning FieldsKept: The API server stores other values of ConfigMap default/child than requested, the dry run ",
+			event:  "Warning FieldsKept: The API server stores other values of ConfigMap default/child than requested, the dry ",
 		},
 		"stamps each write": {
 			given: func(cm *corev1.ConfigMap) { cm.Data["stamp"] = "." },

@@ -37,9 +37,11 @@ func TestSetupWithManager_NotCalled(t *testing.T) {
 		noManager bool
 		want      string
 	}{
-		"of none":                          {noSetup: true, want: root},
-		"of none, without a manager":       {noSetup: true, noManager: true},
-		"of a part that a wrapper forgets": {wrap: func(r subReconciler) subReconciler { return &wrapper{r, nil} }, want: child},
+		"of none":                    {noSetup: true, want: root},
+		"of none, without a manager": {noSetup: true, noManager: true},
+		"of a part that a wrapper forgets": {
+			wrap: func(r subReconciler) subReconciler { return &wrapper{r, nil} }, want: child,
+		},
 		"of a part, whose kind is watched": {wrap: func(r subReconciler) subReconciler {
 			return &wrapper{r, func(bldr *reconcilers.Builder) { bldr.Owns(&corev1.ConfigMap{}) }}
 		}},

@@ -198,8 +198,8 @@ func (w *watched) warnNotSetUp(ctx context.Context, root root) {
 		return // a config without a manager has no watches
 	}
 	w.notSetUp.Do(func() {
-		text := fmt.Sprintf("SetupWithManager of %s %q was not called: nothing was validated, and changes of children and of "+
-			"tracked objects trigger no reconcile; call it instead of building a controller", root.kind, root.name)
+		text := fmt.Sprintf("SetupWithManager of %s %q was not called: nothing was validated, and changes of children and "+
+			"of tracked objects trigger no reconcile; call it instead of building a controller", root.kind, root.name)
 		root.config.Hub().Report(ctx, &observe.ProblemFound{Path: []string{root.name}, Text: text})
 		logr.FromContextOrDiscard(ctx).Error(errNotSetUp, text)
 	})

@@ -162,8 +162,8 @@ func explainNamespace(err error, namespace string) error {
 	if namespace == "" {
 		return fmt.Errorf("%w: the manager caches some namespaces, and no cluster-scoped objects of this kind", err)
 	}
-	return fmt.Errorf("%w: the manager does not cache the namespace %q; add it to DefaultNamespaces of its cache.Options, "+
-		"or to the Namespaces of the kind in ByObject, or read with APIReader of the Config", err, namespace)
+	return fmt.Errorf("%w: the manager does not cache the namespace %q; add it to DefaultNamespaces of its cache.Options"+
+		", or to the Namespaces of the kind in ByObject, or read with APIReader of the Config", err, namespace)
 }
 
 // reads is called before a read. If the watch is added after the read, the read may have started the informer: then the

@@ -20,7 +20,8 @@ func TestWebhookServer_withoutACertificate(t *testing.T) {
 		t.Errorf("error %v, want that of the file", err)
 	}
 	for _, want := range []string{
-		"the webhook server has no certificate in " + dir + ": ", "set Webhooks.CertDir", "cert-manager", "trueup up", "tls.crt",
+		"the webhook server has no certificate in " + dir + ": ", "set Webhooks.CertDir", "cert-manager", "trueup up",
+		"tls.crt",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -291,10 +291,12 @@ func TestKept(t *testing.T) {
 		"a new field is lost": {
 			"{spec: {a: 1, b: 1}}", "{spec: {a: 1}}", "{f:spec: {f:a: {}}}", "{spec: {a: 1}}", []string{"spec.b"},
 		},
-		"a third value":  {"{spec: {a: 1}}", "{spec: {a: 2}}", all, "{spec: {a: 3}}", nil},
-		"one of two":     {"{spec: {a: 1, b: 1}}", "{spec: {a: 2, b: 2}}", all, "{spec: {a: 2, b: 1}}", nil},
-		"only an owner":  {"{spec: {a: 1}}", "{spec: {a: 1}}", "{}", "{spec: {a: 1}}", nil},
-		"a list":         {"{spec: {list: [1]}}", "{spec: {list: [2]}}", all, "{spec: {list: [2]}}", []string{"spec.list"}},
+		"a third value": {"{spec: {a: 1}}", "{spec: {a: 2}}", all, "{spec: {a: 3}}", nil},
+		"one of two":    {"{spec: {a: 1, b: 1}}", "{spec: {a: 2, b: 2}}", all, "{spec: {a: 2, b: 1}}", nil},
+		"only an owner": {"{spec: {a: 1}}", "{spec: {a: 1}}", "{}", "{spec: {a: 1}}", nil},
+		"a list": {
+			"{spec: {list: [1]}}", "{spec: {list: [2]}}", all, "{spec: {list: [2]}}", []string{"spec.list"},
+		},
 		"only a removal": {"{spec: {a: 1}}", "{spec: {a: 1, b: 1}}", all, "{spec: {a: 1, b: 1}}", nil},
 		"the old value stays, and another field gets an owner": {
 			"{spec: {a: 1, labels: {x: y}}}", "{spec: {a: 2, labels: {x: y, w: z}}}", "{}",
@@ -303,7 +305,8 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare := func(stored, fields string) []applied.Difference {
-				return applied.Compare(content(t, tc.desired), content(t, stored), applied.FieldsOf(owned(t, "me", fields))).Differences
+				owned := applied.FieldsOf(owned(t, "me", fields))
+				return applied.Compare(content(t, tc.desired), content(t, stored), owned).Differences
 			}
 			got := applied.Kept(compare(tc.before, tc.beforeOwned), compare(tc.after, all))
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {

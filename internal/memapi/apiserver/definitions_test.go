@@ -243,13 +243,12 @@ func TestDefinitions_ofOneKind(t *testing.T) {
 		"things", "others", `"thing"`, `"other"`, `"th"`, `"ot"`,
 	).Replace(thingDefinition)
 	const others = "/apis/conformance.trueup.dev/v1/namespaces/default/others"
-	send := func(method, path, body, want string) string {
+	send := func(method, path, body, want string) {
 		t.Helper()
 		got := api.send(t, exchange{method: method, path: path, body: body, contentType: contentTypeOf(method)})
 		if statusCode(got) != want {
 			t.Errorf("%s %s: %s, want the status %s", method, path, got, want)
 		}
-		return got
 	}
 	c := definitionsClient(t, s.RESTConfig())
 	conditions := func(name string) (texts []string) {
