@@ -10,8 +10,8 @@ import (
 	"regexp"
 )
 
-// Annotations of Grafana App SDK. This module never sets them: they have values only if a client or a webhook sets
-// them.
+// Annotations of Grafana App SDK. They have values only if a client or a webhook sets them, such as OpinionatedMutator
+// of package simple.
 const (
 	AnnotationPrefix          = "grafana.com/"
 	AnnotationCreatedBy       = AnnotationPrefix + "createdBy"

@@ -43,7 +43,7 @@ func (m *OpinionatedMutator) Mutate(ctx context.Context, req *app.AdmissionReque
 	if nilcheck.IsNil(object) {
 		return &app.MutatingResponse{}, nil
 	}
-	prefix := cmp.Or(m.Prefix, "grafana.com/")
+	prefix := cmp.Or(m.Prefix, resource.AnnotationPrefix)
 	createdBy, updatedBy, updated := prefix+"createdBy", prefix+"updatedBy", prefix+"updateTimestamp"
 	stamps := map[string]string{}
 	switch {

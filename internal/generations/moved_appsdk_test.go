@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,13 +29,19 @@ import (
 	"trueup.dev/sandbox"
 )
 
+var shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
+
 // An app in the form that the CLI of Grafana App SDK generates, with two versions, codecs, selectable fields, a
 // conversion, a validator and a custom route. The guide's commands do generated code and watchers; the files below
 // after are the result by hand. The program then runs on a real API.
 func TestMovedProgram_AppSDK(t *testing.T) {
 	m := oldModule(t, "example.com/links", "testdata/moved/grafana-app-sdk/before")
 	generated := m.Read(t, "pkg/generated/link/v2/link_object_gen.go")
-	m.Run(t, "sh", "-ec", guideCommands(t, "grafana-app-sdk-generated.md", 1)[0])
+	commands := shellBlock.FindStringSubmatch(read(t, "../../docs/migration/grafana-app-sdk-generated.md"))
+	if commands == nil {
+		t.Fatal("the guide has no commands")
+	}
+	m.Run(t, "sh", "-ec", commands[1])
 	equal(
 		t, "the generated object", strings.ReplaceAll(generated, "github.com/grafana/grafana-app-sdk/", "trueup.dev/"),
 		m.Read(t, "pkg/generated/link/v2/link_object_gen.go"),

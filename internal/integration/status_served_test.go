@@ -23,7 +23,7 @@ func TestStatusIsCheckedAtTheStart(t *testing.T) {
 		"root": strictRoot(func(*strict) {}),
 		"handler": func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
 			return (&operator.Controller[*strict]{Config: c, Handlers: []reconcilers.SubReconciler[*strict]{
-				operator.OpinionatedReconciler[*strict]("trueup.dev/strict", &operator.TypedReconciler[*strict]{}),
+				operator.NewOpinionated[*strict]("trueup.dev/strict", &operator.TypedReconciler[*strict]{}),
 			}}).SetupWithManager(ctx, mgr)
 		},
 	} {
