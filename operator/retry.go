@@ -95,10 +95,9 @@ func ExponentialBackoffRetryPolicy(initial time.Duration, maxAttempts int) Retry
 // it, assign a policy before you make them.
 var DefaultRetryPolicy = BackoffPolicy{}.Policy()
 
-// OpinionatedRetryDequeuePolicy is the default [RetryDequeuePolicy]. A deletion replaces the retry of another action, and
-// a new object of the same name or a new generation replace the retry of the same action. Any other change does not. It
-// also returns false if one of the objects is nil,
-// because it cannot compare them.
+// OpinionatedRetryDequeuePolicy is the default [RetryDequeuePolicy]. A deletion replaces the retry of another action,
+// and a new object of the same name or a new generation replace the retry of the same action. Any other change does
+// not. It also returns false if one of the objects is nil, because it cannot compare them.
 func OpinionatedRetryDequeuePolicy(
 	newAction ResourceAction, newObject resource.Object, retryAction ResourceAction, retryObject resource.Object, _ error,
 ) bool {

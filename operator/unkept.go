@@ -83,8 +83,8 @@ func (u *unkept) delete(key types.NamespacedName) {
 	delete(u.records, key)
 }
 
-// unableToKeep decides what follows after the finalizer could not be added. It is a failure of the handler, which is not
-// called without the finalizer.
+// unableToKeep decides what follows after the finalizer could not be added. It is a failure of the handler, which is
+// not called without the finalizer.
 func (r *Opinionated[T]) unableToKeep(ctx context.Context, object T, err error) (reconcilers.Result, error) {
 	if errors.Is(err, reconcilers.ErrQuiet) || errors.Is(ctx.Err(), context.Canceled) {
 		return reconcilers.Result{}, stopping(err)

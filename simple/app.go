@@ -51,8 +51,8 @@ type App struct {
 }
 
 // NewApp makes an app. It makes no request and opens no port, and an app needs no name that is unique in the process: a
-// unit test may make several apps, to read their ManagedKinds or WebhookConfigurations. Run listens. The error lists all
-// problems of the config, with their fields.
+// unit test may make several apps, to read their ManagedKinds or WebhookConfigurations. Run listens. The error lists
+// all problems of the config, with their fields.
 //
 // Each kind with a handler has a controller, named `<plural>.<group>`, and an informer. All informers are synced
 // before the first call of a handler. /readyz has a check for each informer, and one for the webhooks. An app with

@@ -269,7 +269,7 @@ func TestNewApp_Incomplete(t *testing.T) {
 		},
 		"no name for a lease": {
 			config: simple.AppConfig{LeaderElection: simple.LeaderElection{Namespace: "default"}},
-			made:   `app "": Name or LeaderElection.ID is required, because it is the name of the lease`,
+			made:   `app "": the field Name or LeaderElection.ID is required, because it is the name of the lease`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

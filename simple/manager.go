@@ -56,7 +56,7 @@ func (a *App) makeManager(kinds []*handled) error {
 		c.ManagerOptions(&options)
 	}
 	if options.LeaderElection && options.LeaderElectionID == "" {
-		return errors.New("Name or LeaderElection.ID is required, because it is the name of the lease")
+		return errors.New("the field Name or LeaderElection.ID is required, because it is the name of the lease")
 	}
 	mgr, err := newProbedManager(rest.CopyConfig(&c.KubeConfig), options)
 	if err != nil {

@@ -82,7 +82,8 @@ func TestOpinionatedMutator(t *testing.T) {
 	) (*app.MutatingResponse, error) {
 		return nil, errOnPurpose
 	}}}
-	if _, err := denying.Mutate(t.Context(), &app.AdmissionRequest{Object: newWidget("it", "")}); !errors.Is(err, errOnPurpose) {
+	_, err := denying.Mutate(t.Context(), &app.AdmissionRequest{Object: newWidget("it", "")})
+	if !errors.Is(err, errOnPurpose) {
 		t.Errorf("error = %v, want that of the mutator", err)
 	}
 }

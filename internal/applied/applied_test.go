@@ -300,7 +300,8 @@ func TestKept(t *testing.T) {
 		"only a removal": {"{spec: {a: 1}}", "{spec: {a: 1, b: 1}}", all, "{spec: {a: 1, b: 1}}", nil},
 		"the old value stays, and another field gets an owner": {
 			"{spec: {a: 1, labels: {x: y}}}", "{spec: {a: 2, labels: {x: y, w: z}}}", "{}",
-			"{spec: {a: 2, labels: {x: y, w: z}}}", []string{"spec.a"},
+			"{spec: {a: 2, labels: {x: y, w: z}}}",
+			[]string{"spec.a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
