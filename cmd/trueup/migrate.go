@@ -24,8 +24,11 @@ names, fields and signatures that have changed since the version in use, and the
 Kubernetes. It reads only source code: neither the old modules nor the network are needed. It prints what is left by
 file and line, with the row of the guide in docs/migration.
 
-It changes no file whose content git does not have, unless --force is set. Each file is replaced at once, so a run that
-is interrupted leaves whole files.
+Clients that the CLI of the Grafana App SDK generates are deleted: stores replace them. A client file that contains
+anything else is kept.
+
+It changes and deletes no file whose content git does not have, unless --force is set. Each file is replaced at once,
+so a run that is interrupted leaves whole files.
 
 Exit codes: 0 if nothing is left, 1 on failure, 3 if something is left to do by hand.`
 	c.example = `  trueup migrate --diff

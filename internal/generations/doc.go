@@ -14,7 +14,8 @@
 //
 // The documented tests are in testkit_*_test.go. The replacements for removed names are in mended*_test.go.
 // moved_test.go moves whole programs by hand, as the migration guides describe it; the tests of `trueup migrate` move
-// them with the command. rows_table_test.go lists the tests of each row of the guides.
+// them with the command. moved_appsdk_test.go begins with the command. rows_table_test.go lists the tests of each row
+// of the guides.
 //
 // Old names are used as they were documented; gofix_test.go shows which of them `go fix` replaces. The package defines
 // its own small kinds.

@@ -5,12 +5,14 @@ package generations
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"go/format"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,33 +31,51 @@ import (
 	"trueup.dev/sandbox"
 )
 
-var shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
-
 // An app in the form that the CLI of Grafana App SDK generates, with two versions, codecs, selectable fields, a
-// conversion, a validator and a custom route. The guide's commands do generated code and watchers; the files below
-// after are the result by hand. The program then runs on a real API.
+// conversion, a validator and a custom route. The guide's command, `trueup migrate`, does generated code and watchers;
+// the files below after are the result by hand. The program then runs on a real API.
 func TestMovedProgram_AppSDK(t *testing.T) {
 	m := oldModule(t, "example.com/links", "testdata/moved/grafana-app-sdk/before")
 	generated := m.Read(t, "pkg/generated/link/v2/link_object_gen.go")
-	commands := shellBlock.FindStringSubmatch(read(t, "../../docs/migration/grafana-app-sdk-generated.md"))
-	if commands == nil {
-		t.Fatal("the guide has no commands")
+	const command = "```sh\ngo run trueup.dev/cmd/trueup@latest migrate ./...\n"
+	if !strings.Contains(read(t, "../../docs/migration/grafana-app-sdk-generated.md"), command) {
+		t.Fatalf("the guide has no block that begins with %s", command)
 	}
-	m.Run(t, "sh", "-ec", commands[1])
-	equal(
-		t, "the generated object", strings.ReplaceAll(generated, "github.com/grafana/grafana-app-sdk/", "trueup.dev/"),
-		m.Read(t, "pkg/generated/link/v2/link_object_gen.go"),
+	requireMigrated(t, m, "pkg/app/app.go")
+	moved, err := format.Source(
+		[]byte(strings.ReplaceAll(generated, "github.com/grafana/grafana-app-sdk/", "trueup.dev/")),
 	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the generated object", string(moved), m.Read(t, "pkg/generated/link/v2/link_object_gen.go"))
 	writeFiles(t, m, "testdata/moved/grafana-app-sdk/after")
-	convert := m.Read(t, "pkg/app/convert.go")
-	m.Write(t, "pkg/app/convert.go", strings.NewReplacer(
-		`"trueup.dev/k8s"`, `"trueup.dev/simple"`, "k8s.RawKind", "simple.RawKind",
-	).Replace(convert))
 	m.Run(t, "go", "get", "trueup.dev")
 	m.Run(t, "go", "mod", "tidy")
 	m.Run(t, "go", "vet", "./pkg/...")
 	m.Run(t, "go", "build", "-o", "operator", "./cmd/operator")
 	runLinks(t, m)
+}
+
+// requireMigrated runs `trueup migrate` of the checkout. It requires that one line is left by hand, in a file.
+func requireMigrated(t *testing.T, m *usermodule.Module, file string) {
+	t.Helper()
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trueup := filepath.Join(t.TempDir(), "trueup")
+	m.Run(t, "go", "build", "-C", checkout, "-o", trueup, "./cmd/trueup")
+	out, err := m.Command(t, trueup, "migrate", "--force", "./...").Output() // nothing is committed
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Fatalf("trueup migrate: %v, want the exit code 3\n%s", err, out)
+	}
+	_, left, _ := strings.Cut(string(out), "left by hand:\n")
+	left, _, _ = strings.Cut(left, "\n\n")
+	if !strings.HasPrefix(left, "  "+file+":") || strings.Contains(left, "\n") {
+		t.Errorf("left by hand: want a line for %s, got:\n%s", file, left)
+	}
 }
 
 func TestMain(m *testing.M) { apitest.Main(m) }

@@ -23,12 +23,15 @@ func unified(name, before, after string) string {
 		return ""
 	}
 	lines := difference(strings.SplitAfter(before, "\n"), strings.SplitAfter(after, "\n"))
-	oldName := "a/" + name
+	oldName, newName := "a/"+name, "b/"+name
 	if before == "" {
 		oldName = "/dev/null"
 	}
+	if after == "" {
+		newName = "/dev/null"
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "--- %s\n+++ b/%s\n", oldName, name)
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", oldName, newName)
 	oldAt, newAt := 1, 1
 	for i := 0; i < len(lines); {
 		if lines[i].kind == ' ' {
@@ -57,6 +60,9 @@ func unified(name, before, after string) string {
 		if oldCount == 0 {
 			oldStart--
 		}
+		if newCount == 0 {
+			newStart--
+		}
 		fmt.Fprintf(&b, "@@ -%d,%d +%d,%d @@\n", oldStart, oldCount, newStart, newCount)
 		for _, l := range lines[start:end] {
 			b.WriteByte(l.kind)
@@ -68,6 +74,9 @@ func unified(name, before, after string) string {
 		oldAt, newAt, i = oldStart+oldCount, newStart+newCount, end
 		if oldCount == 0 {
 			oldAt++
+		}
+		if newCount == 0 {
+			newAt++
 		}
 	}
 	return b.String()

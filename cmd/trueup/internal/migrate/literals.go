@@ -11,9 +11,12 @@ import (
 // rewriter changes the files of a project after their type parameters are known.
 type rewriter struct {
 	*inference
+	generation Generation
+
 	contexts map[ast.Node]string // functions that get a context, and its name
 	done     map[ast.Node]bool
 	replaced map[token.Pos]int // replaced uses of a variable
+	removed  map[token.Pos]row // removed declarations, and what replaces them
 	findings []finding
 }
 

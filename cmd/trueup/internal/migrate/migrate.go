@@ -36,7 +36,7 @@ var ErrLeft = errors.New("something is left to do by hand")
 //go:embed pasted
 var pastedFiles embed.FS
 
-// result is a file to write.
+// result is a file to write, or to delete if after is nil.
 type result struct {
 	name          string
 	before, after []byte
@@ -73,7 +73,13 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 			}
 		}
 		for _, r := range done.results {
-			if err := write(filepath.Join(p.root, filepath.FromSlash(r.name)), r.after); err != nil {
+			name := filepath.Join(p.root, filepath.FromSlash(r.name))
+			if r.after == nil {
+				err = os.Remove(name)
+			} else {
+				err = write(name, r.after)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -94,21 +100,29 @@ func (p *project) migrate(ctx context.Context, from Generation) (*outcome, error
 	done := &outcome{generation: generation}
 	in := p.infer()
 	r := &rewriter{
-		inference: in, contexts: map[ast.Node]string{}, done: map[ast.Node]bool{}, replaced: map[token.Pos]int{},
+		inference: in, generation: generation, contexts: map[ast.Node]string{}, done: map[ast.Node]bool{},
+		replaced: map[token.Pos]int{}, removed: map[token.Pos]row{},
 	}
 	var unknown []use
-	if generation != Grafana {
+	if generation == Grafana {
+		r.generatedCode()
+	} else {
 		unknown = in.write()
 	}
 	for _, f := range p.files {
-		if f.selected {
+		if f.selected && !f.deleted {
 			r.literals(f)
 			r.namesIn(f)
 			r.statusKinds(f)
+			r.usesOfRemoved(f)
 		}
 	}
 	for _, f := range p.files {
 		if !f.selected {
+			continue
+		}
+		if f.deleted {
+			done.results = append(done.results, result{name: f.name, before: f.src})
 			continue
 		}
 		after, err := f.result()
@@ -239,15 +253,18 @@ func write(name string, content []byte) error {
 
 // print prints a summary. It returns ErrLeft if something is left.
 func (done *outcome) print(out io.Writer, o Options) error {
-	changed := "changed"
+	changed, deleted := "changed", "deleted"
 	if o.Diff {
-		changed = "would change"
+		changed, deleted = "would change", "would be deleted"
 	}
 	fmt.Fprintf(out, "from %s, see docs/migration/%s.md\n", done.generation, done.generation)
 	for _, r := range done.results {
-		if r.before == nil {
+		switch {
+		case r.before == nil:
 			fmt.Fprintf(out, "%s: new, it is yours\n", r.name)
-		} else {
+		case r.after == nil:
+			fmt.Fprintf(out, "%s: %s, it was generated\n", r.name, deleted)
+		default:
 			fmt.Fprintf(out, "%s: %s\n", r.name, changed)
 		}
 	}

@@ -219,25 +219,29 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 
 // A diff is one that patch and git apply accept.
 func TestDiffApplies(t *testing.T) {
-	p := programs[0]
-	dir := oldProgram(t, p)
-	var diff bytes.Buffer
-	if err := Run(t.Context(), &diff, Options{Dir: dir, Diff: true}); err != nil && !errors.Is(err, ErrLeft) {
-		t.Fatal(err)
-	}
-	patch, _, _ := strings.Cut(diff.String(), "\nfrom "+string(p.generation))
-	patched := oldProgram(t, p)
-	cmd := exec.CommandContext(t.Context(), "git", "apply", "-")
-	cmd.Dir, cmd.Stdin = patched, strings.NewReader(patch+"\n")
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(patched))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, out)
-	}
-	if err := Run(t.Context(), io.Discard, Options{Dir: dir, Force: true}); err != nil && !errors.Is(err, ErrLeft) {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(filesBelow(t, dir), filesBelow(t, patched)); diff != "" {
-		t.Errorf("files after the patch (-want +got):\n%s", diff)
+	for _, p := range programs {
+		t.Run(p.folder(), func(t *testing.T) {
+			t.Parallel()
+			dir := oldProgram(t, p)
+			var diff bytes.Buffer
+			if err := Run(t.Context(), &diff, Options{Dir: dir, Diff: true}); err != nil && !errors.Is(err, ErrLeft) {
+				t.Fatal(err)
+			}
+			patch, _, _ := strings.Cut(diff.String(), "\nfrom "+string(p.generation))
+			patched := oldProgram(t, p)
+			cmd := exec.CommandContext(t.Context(), "git", "apply", "-")
+			cmd.Dir, cmd.Stdin = patched, strings.NewReader(patch+"\n")
+			cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(patched))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", cmd, err, out)
+			}
+			if err := Run(t.Context(), io.Discard, Options{Dir: dir, Force: true}); err != nil && !errors.Is(err, ErrLeft) {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(filesBelow(t, dir), filesBelow(t, patched)); diff != "" {
+				t.Errorf("files after the patch (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -249,7 +253,7 @@ func TestSecondRun(t *testing.T) {
 		first := filesBelow(t, dir)
 		_ = Run(t.Context(), io.Discard, Options{Dir: dir, Force: true, From: p.generation})
 		if diff := cmp.Diff(first, filesBelow(t, dir)); diff != "" {
-			t.Errorf("%s: the second run changed (-first +second):\n%s", p.generation, diff)
+			t.Errorf("%s: the second run changed (-first +second):\n%s", p.folder(), diff)
 		}
 	}
 }

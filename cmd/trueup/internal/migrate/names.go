@@ -224,6 +224,10 @@ func (r *rewriter) called(f *file, call *ast.CallExpr, stack []ast.Node) {
 
 // method changes calls of methods, and of functions of controller-runtime.
 func (r *rewriter) method(f *file, call *ast.CallExpr, sel *ast.SelectorExpr, stack []ast.Node) {
+	if sel.Sel.Name == "GetStaticMetadata" && r.generation == Grafana {
+		r.staticMetadata(f, call, sel, stack)
+		return
+	}
 	if _, d := r.declarationOf(sel); d.fn != nil { // a method of the project
 		return
 	}

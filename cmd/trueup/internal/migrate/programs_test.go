@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -30,6 +31,8 @@ import (
 
 // program is a program of a generation.
 type program struct {
+	// name is that of its directory below testdata. Defaults to the generation.
+	name       string
 	generation Generation
 	module     string
 	// before is at least the number of errors of the compiler after the import paths alone were changed.
@@ -61,7 +64,14 @@ var programs = []program{
 		},
 	},
 	{generation: Runtime, before: 1, module: "example.com/plain"},
-	{generation: Grafana, before: 6, module: "example.com/issues"},
+	{name: "grafana-app-sdk-issues", generation: Grafana, before: 5, module: "example.com/issues"},
+	// An app with generated code.
+	{
+		generation: Grafana, before: 15, module: "example.com/links",
+		hand: []handEdit{
+			{"pkg/app/app.go", "KubeConfig: cfg.KubeConfig,", "KubeConfig: cfg.KubeConfig,\nClients: clients,"},
+		},
+	},
 }
 
 // Of the errors that the compiler reports after the import paths have changed, at most 5 % are left.
@@ -71,7 +81,7 @@ func TestFewErrorsAreLeft(t *testing.T) {
 	}
 	t.Parallel()
 	for _, p := range programs {
-		t.Run(string(p.generation), func(t *testing.T) {
+		t.Run(p.folder(), func(t *testing.T) {
 			dir := oldProgram(t, p)
 			sources := sourcesOf(t, dir)
 			for name, content := range sources {
@@ -100,14 +110,14 @@ func TestFewErrorsAreLeft(t *testing.T) {
 // What is printed, and what is changed.
 func TestOutput(t *testing.T) {
 	for _, p := range programs {
-		t.Run(string(p.generation), func(t *testing.T) {
+		t.Run(p.folder(), func(t *testing.T) {
 			t.Parallel()
 			dir := oldProgram(t, p)
 			var out bytes.Buffer
 			if err := Run(t.Context(), &out, Options{Dir: dir, Diff: true}); err != nil && !errors.Is(err, ErrLeft) {
 				t.Fatal(err)
 			}
-			requireGolden(t, filepath.Join("testdata", string(p.generation), "want.txt"), out.String())
+			requireGolden(t, filepath.Join("testdata", p.folder(), "want.txt"), out.String())
 		})
 	}
 }
@@ -156,7 +166,7 @@ func TestProgramsWork(t *testing.T) {
 // oldProgram returns a copy of a program below testdata.
 func oldProgram(t *testing.T, p program) string {
 	t.Helper()
-	dir, from := t.TempDir(), filepath.Join("testdata", string(p.generation))
+	dir, from := t.TempDir(), filepath.Join("testdata", p.folder())
 	writeFile(t, filepath.Join(dir, "go.mod"), readFile(t, filepath.Join(from, "go.mod.txt")))
 	for _, from := range p.folders() {
 		for name, content := range sourcesOf(t, from) {
@@ -166,10 +176,12 @@ func oldProgram(t *testing.T, p program) string {
 	return dir
 }
 
+func (p program) folder() string { return cmp.Or(p.name, string(p.generation)) }
+
 // folders are the directories with the files of a program.
 func (p program) folders() []string {
-	folders := []string{filepath.Join("testdata", string(p.generation))}
-	shared := filepath.Join("../../../../internal/generations/testdata/moved", string(p.generation), "before")
+	folders := []string{filepath.Join("testdata", p.folder())}
+	shared := filepath.Join("../../../../internal/generations/testdata/moved", p.folder(), "before")
 	if _, err := os.Stat(shared); err == nil {
 		folders = append(folders, shared)
 	}

@@ -43,6 +43,7 @@ type file struct {
 	ast      *ast.File
 	imports  map[string]string // import paths by the name in the file
 	selected bool              // the file may be changed
+	deleted  bool              // the file is deleted
 	edits    []edit
 	needs    map[string]string // names of imports to add, by import path
 }

@@ -46,6 +46,9 @@ const (
 	Grafana Generation = "grafana-app-sdk"
 )
 
+// generatedPage is the guide for code that the CLI of the App SDK has generated.
+const generatedPage Generation = "grafana-app-sdk-generated"
+
 // Generations are all generations.
 var Generations = []Generation{V01, V06, V12, Runtime, Grafana}
 
@@ -96,14 +99,26 @@ var renames = map[string]rename{
 	"testing.AssertErrorMessagef":           pastedName("AssertErrorMessagef"),
 	"testing.TestLogger":                    {"github.com/go-logr/logr/testr", "testr", "New"},
 
-	"operator.SimpleWatcher":    {trueupModule + "/simple", "simple", "Watcher"},
-	"operator.SimpleReconciler": {trueupModule + "/simple", "simple", "Reconciler"},
-	"operator.Informer":         {trueupModule + "/informer", "informer", "Informer"},
-	"operator.InformerOptions":  {trueupModule + "/informer", "informer", "Options"},
-	"operator.ListWatchOptions": {trueupModule + "/informer", "informer", "Options"},
-	"simple.InformerSupplier":   {trueupModule + "/informer", "informer", "Supplier"},
-	"health.Check":              {trueupModule + "/app", "app", "HealthCheck"},
-	"health.Checker":            {trueupModule + "/app", "app", "HealthChecker"},
+	"operator.SimpleWatcher":           {trueupModule + "/simple", "simple", "Watcher"},
+	"operator.SimpleReconciler":        {trueupModule + "/simple", "simple", "Reconciler"},
+	"operator.Informer":                {trueupModule + "/informer", "informer", "Informer"},
+	"operator.InformerOptions":         {trueupModule + "/informer", "informer", "Options"},
+	"operator.ListWatchOptions":        {trueupModule + "/informer", "informer", "Options"},
+	"simple.InformerSupplier":          {trueupModule + "/informer", "informer", "Supplier"},
+	"simple.DefaultInformerSupplier":   {trueupModule + "/informer", "informer", "DefaultSupplier"},
+	"simple.OptimizedInformerSupplier": {trueupModule + "/informer", "informer", "DefaultSupplier"},
+	"k8s.Converter":                    {trueupModule + "/simple", "simple", "Converter"},
+	"k8s.RawKind":                      {trueupModule + "/simple", "simple", "RawKind"},
+	"k8s.TLSConfig":                    {trueupModule + "/operator", "operator", "RunnerTLSConfig"},
+	"resource.AdmissionRequest":        {trueupModule + "/app", "app", "AdmissionRequest"},
+	"resource.AdmissionAction":         {trueupModule + "/app", "app", "AdmissionAction"},
+	"resource.AdmissionActionConnect":  {trueupModule + "/app", "app", "AdmissionActionConnect"},
+	"resource.AdmissionActionCreate":   {trueupModule + "/app", "app", "AdmissionActionCreate"},
+	"resource.AdmissionActionDelete":   {trueupModule + "/app", "app", "AdmissionActionDelete"},
+	"resource.AdmissionActionUpdate":   {trueupModule + "/app", "app", "AdmissionActionUpdate"},
+	"resource.MutatingResponse":        {trueupModule + "/app", "app", "MutatingResponse"},
+	"health.Check":                     {trueupModule + "/app", "app", "HealthCheck"},
+	"health.Checker":                   {trueupModule + "/app", "app", "HealthChecker"},
 }
 
 const builtin = "builtin"
@@ -297,4 +312,9 @@ var rows = map[string]row{
 	"operator.Operator":                   {Grafana, "operator.Operator"},
 	"resource.SimpleStore":                {Grafana, "resource.SimpleStore"},
 	"resource.UntypedObject":              {Grafana, "resource.UntypedObject"},
+	"resource.TypedClient":                {Grafana, "TypedClient"},
+	"resource.NewTypedClient":             {generatedPage, "NewMyKindClient"},
+	"resource.CustomRouteClient":          {generatedPage, "client_gen.go"},
+	"app.NewAPIServerManifest":            {generatedPage, "RemoteManifest()"},
+	"GetStaticMetadata":                   {Grafana, "obj.GetStaticMetadata()"},
 }
