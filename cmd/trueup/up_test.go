@@ -103,6 +103,9 @@ users:
 
 // TestUp_forPrograms starts with a file that a killed program has left, in a directory with a blank.
 func TestUp_forPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a control plane: with -short, TestUp and TestUp_memory remain")
+	}
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "my cluster")
 	left := write(t, "kubeconfig", abandonedKubeconfig)
