@@ -55,14 +55,14 @@ func (r *UpdatingObjectManager[T]) diff(log logr.Logger, current, desired T, def
 		before, after := r.Sanitize(current.DeepCopyObject().(T)), r.Sanitize(desired.DeepCopyObject().(T))
 		return []any{"diff", difference.Lines(difference.Between(before, after))}
 	}
-	found := difference.Between(current, desired)
-	var unset []difference.Difference
+	all := difference.Between(current, desired)
+	found, unset := all, []difference.Difference(nil)
 	if !defaultsKnown && current.GetUID() != "" {
 		unset, found = partition(found, func(d difference.Difference) bool { return d.Removed })
 	}
 	logged := []any{"diff", difference.Paths(found)}
 	if log.V(1).Enabled() && !isSecret(current) {
-		logged = []any{"diff", difference.Lines(difference.Between(current, desired))}
+		logged = []any{"diff", difference.Lines(all)}
 	}
 	if len(unset) > 0 {
 		logged = append(logged, "possiblyDefaults", difference.Paths(unset))
