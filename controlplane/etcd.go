@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -128,6 +130,14 @@ func etcdConfig(dataDir, socket string, logger *zap.Logger, quota int64) (*embed
 
 func unusable(dataDir string, err error) error {
 	return fmt.Errorf("etcd: cannot use the data in %s (remove it to start with empty data): %w", dataDir, err)
+}
+
+// stored reports whether there is a key with a prefix. It only looks into the index of keys.
+func (e *etcdServer) stored(ctx context.Context, prefix string) (bool, error) {
+	found, err := e.Server.Range(ctx, &pb.RangeRequest{
+		Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), CountOnly: true, Serializable: true,
+	})
+	return err == nil && found.Count > 0, err
 }
 
 // watch waits until etcd ends and returns the reason.

@@ -41,7 +41,7 @@ func (c *ControlPlane) startClients(ctx context.Context) error {
 		config := restConfig(c.url, c.keys.ca.pem(), c.keys.controllers, "kube-controller-manager")
 		if group, err = controllers.New(running, config, KubernetesVersion(), enabled, controllers.Files{
 			CACertificate: c.keys.ca.file, CAKey: c.keys.ca.keyFile, ServiceAccountKey: c.keys.serviceAccountKey,
-		}); err != nil {
+		}, c.etcd.stored); err != nil {
 			return fmt.Errorf("controllers: %w", err)
 		}
 		c.clients.Go(func() { group.Run(running) })

@@ -47,6 +47,7 @@ type environment struct {
 	base      *rest.Config
 	version   string
 	files     Files
+	stored    Stored
 	settings  config.KubeControllerManagerConfiguration
 	informers informers.SharedInformerFactory
 	kinds     *kindInformers
@@ -63,13 +64,15 @@ type Group struct {
 
 // New builds the named controllers. They connect with base and name themselves kube-controller-manager of the given
 // Kubernetes version, so managed fields show that name. Controllers whose feature gates are disabled are omitted.
-func New(ctx context.Context, base *rest.Config, version string, enabled []string, files Files) (*Group, error) {
+func New(
+	ctx context.Context, base *rest.Config, version string, enabled []string, files Files, stored Stored,
+) (*Group, error) {
 	settings, err := defaultSettings()
 	if err != nil {
 		return nil, err
 	}
 	e := &environment{
-		base: base, version: version, files: files, settings: settings, started: make(chan struct{}),
+		base: base, version: version, files: files, stored: stored, settings: settings, started: make(chan struct{}),
 	}
 	typedClient, err := kubernetes.NewForConfig(e.config("shared-informers"))
 	if err != nil {

@@ -40,11 +40,11 @@ func newNamespaces(ctx context.Context, s setup) (runFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := &sharedDiscovery{discover: s.client.Discovery().ServerPreferredNamespacedResources}
+	kinds := newSharedDiscovery(s.client.Discovery(), metadataClient.Resource(apiServices))
 	n := &namespaceController{
 		deleter: deletion.NewNamespacedResourcesDeleter(
-			ctx, s.client.CoreV1().Namespaces(), emptyKinds{metadataClient, &sync.Map{}}, s.client.CoreV1(), kinds.get,
-			corev1.FinalizerKubernetes,
+			ctx, s.client.CoreV1().Namespaces(), emptyKinds{metadataClient, s.stored, kinds, &sync.Map{}}, s.client.CoreV1(),
+			kinds.get, corev1.FinalizerKubernetes,
 		),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](namespaceRetryMin, namespaceRetryMax)),
