@@ -6,10 +6,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"weak"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,8 +33,9 @@ import (
 // the objects of the informer. Other controllers are not affected.
 //
 // The manager starts the informer and waits for it before it starts controllers. Until the informer has all objects,
-// the manager is not ready: the check `informer-<name>` reports the reason, so the name should be unique. Each
-// informer can be passed to View only once. To use several informers, make a view of a view.
+// the manager is not ready: the check `informer-<name>` reports the reason, and `informer-<name>-2` is that of a second
+// view of the manager with the same name. Each informer can be passed to View only once. To use several informers, make
+// a view of a view.
 //
 // View makes no request. While the API server is unreachable, or does not serve the kind, the manager waits and
 // retries. The reason is logged once, and the metric trueup_informer_start_failures_total counts the failures.
@@ -57,7 +62,7 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 	if err := mgr.Add(started); err != nil {
 		return nil, fmt.Errorf("add informer %q: %w", name, err)
 	}
-	if err := mgr.AddReadyzCheck("informer-"+name, started.check); err != nil {
+	if err := mgr.AddReadyzCheck(checkName(started.hub, "informer-"+name), started.check); err != nil {
 		return nil, fmt.Errorf("add the check of informer %q: %w", name, err)
 	}
 	route := route{form: guard.NewForm(gvk, object), scheme: mgr.GetScheme(), informer: informer}
@@ -66,6 +71,35 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 		cache:   &informedCache{Cache: mgr.GetCache(), route: route},
 		client:  &informedClient{Client: mgr.GetClient(), route: route},
 	}, nil
+}
+
+// checkNames has the names of the checks of each manager, by the manager's hub. It keeps no hub in memory.
+var checkNames = struct {
+	sync.Mutex
+	used map[weak.Pointer[observe.Hub]]map[string]bool
+}{used: map[weak.Pointer[observe.Hub]]map[string]bool{}}
+
+// checkName returns a name that no other check of the manager has: a manager replaces a check of the same name.
+func checkName(hub *observe.Hub, name string) string {
+	id := weak.Make(hub)
+	checkNames.Lock()
+	defer checkNames.Unlock()
+	used := checkNames.used[id]
+	if used == nil {
+		used = map[string]bool{}
+		checkNames.used[id] = used
+		runtime.AddCleanup(hub, func(id weak.Pointer[observe.Hub]) {
+			checkNames.Lock()
+			defer checkNames.Unlock()
+			delete(checkNames.used, id)
+		}, id)
+	}
+	unique := name
+	for n := 2; used[unique]; n++ {
+		unique = name + "-" + strconv.Itoa(n)
+	}
+	used[unique] = true
+	return unique
 }
 
 // reportTo sets the hub that receives the events of an informer, if it has events.
@@ -120,11 +154,11 @@ func (m *informedManager) GetFieldIndexer() client.FieldIndexer { return m.cache
 // route decides which objects come from an informer.
 type route struct {
 	form     guard.Form
-	scheme   *runtime.Scheme
+	scheme   *k8sruntime.Scheme
 	informer Informer
 }
 
-func (r route) is(obj runtime.Object) bool {
+func (r route) is(obj k8sruntime.Object) bool {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {
 		return false
@@ -160,7 +194,7 @@ func (c *informedCache) CacheOf(obj client.Object) cache.Cache {
 	return of
 }
 
-func (c *informedCache) to(obj runtime.Object) cache.Cache {
+func (c *informedCache) to(obj k8sruntime.Object) cache.Cache {
 	if c.is(obj) {
 		return c.informer
 	}

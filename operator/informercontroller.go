@@ -299,8 +299,9 @@ func (c *InformerController) unsynced() []string {
 }
 
 // SetupWithManager adds all controllers to a manager: one for each informer of each kind. The controllers are named
-// after the kind: `<kind>`, `<kind>-2` and so on. The names need not be unique in the process. SetupWithManager returns
-// an error for a kind with informers but no handlers, or with handlers but no informers.
+// after the kind: `<kind>`, `<kind>-2` and so on. The names need not be unique in the process. Each informer has a
+// readiness check `informer-<kind>`, with a number if the manager has one of that name. SetupWithManager returns an
+// error for a kind with informers but no handlers, or with handlers but no informers.
 func (c *InformerController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,10 +5,19 @@ package operator
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/informer"
 	"trueup.dev/resource"
@@ -171,5 +180,62 @@ func TestInformerController_RefusesHandlersThatAreNil(t *testing.T) {
 	}
 	if err := c.AddWatcher(WidenWatcher(Untyped[*corev1.ConfigMap](&nothing{})), "k"); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkedManager keeps its checks as a manager of controller-runtime does: by name.
+type checkedManager struct {
+	ctrl.Manager
+	checks map[string]healthz.Checker
+}
+
+func (m *checkedManager) AddReadyzCheck(name string, check healthz.Checker) error {
+	m.checks[name] = check
+	return nil
+}
+
+// unsyncedInformer reports its name while it waits for its objects.
+type unsyncedInformer struct {
+	informer.Informer
+	name string
+}
+
+func (i *unsyncedInformer) GetInformer(
+	context.Context, client.Object, ...cache.InformerGetOption,
+) (cache.Informer, error) {
+	return nil, errors.New(i.name)
+}
+
+// A manager is ready when the informers of all its InformerControllers are, also if they have the same kinds.
+func TestInformerController_SeveralOfOneManagerHaveTheirOwnChecks(t *testing.T) {
+	made, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr := &checkedManager{made, map[string]healthz.Checker{}}
+	for _, informers := range [][]string{{"first", "second"}, {"third"}} {
+		c := NewInformerController(InformerControllerConfig{})
+		for _, name := range informers {
+			source := &unsyncedInformer{informer.New(made.GetCache(), &corev1.ConfigMap{}), name}
+			if err := c.AddInformer(source, "maps"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(c.AddWatcher(&nothing{}, "maps"), c.SetupWithManager(t.Context(), mgr)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]string{}
+	for name, check := range mgr.checks {
+		got[name] = ""
+		if err := check(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)); err != nil {
+			got[name] = err.Error()
+		}
+	}
+	want := map[string]string{"informer-maps": "first", "informer-maps-2": "second", "informer-maps-3": "third"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("checks and what they wait for (-want +got):\n%s", diff)
 	}
 }
