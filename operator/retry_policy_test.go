@@ -4,6 +4,7 @@ package operator_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,5 +112,23 @@ func TestOpinionatedRetryDequeuePolicy(t *testing.T) {
 				operator.OpinionatedRetryDequeuePolicy(tc.action, tc.object, tc.wasAction, tc.wasObject, errTest),
 			)
 		})
+	}
+}
+
+// A deletion replaces the retry of any other action. Every other action replaces only the retry of the same one: a
+// creation that fails stays a creation.
+func TestOpinionatedRetryDequeuePolicy_OnDifferentActions(t *testing.T) {
+	create, update := operator.ResourceActionCreate, operator.ResourceActionUpdate
+	remove, resync := operator.ResourceActionDelete, operator.ResourceActionResync
+	retries := map[operator.ResourceAction][]operator.ResourceAction{
+		create: {create}, update: {update}, resync: {resync}, remove: {create, update, resync},
+	}
+	for action, replaced := range retries {
+		for _, retry := range []operator.ResourceAction{create, update, remove, resync} {
+			got := operator.OpinionatedRetryDequeuePolicy(action, version("a", 2, 2), retry, version("a", 1, 1), errTest)
+			if want := slices.Contains(replaced, retry); got != want {
+				t.Errorf("%s of a new generation replaces the retry of %s = %t, want %t", action, retry, got, want)
+			}
+		}
 	}
 }
