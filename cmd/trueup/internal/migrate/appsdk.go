@@ -3,7 +3,6 @@
 package migrate
 
 import (
-	"bytes"
 	"go/ast"
 	"go/token"
 	"path"
@@ -25,7 +24,7 @@ func (r *rewriter) generatedCode() {
 		}
 		for _, decl := range f.ast.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && f.isRemoteManifest(fn) {
-				f.removeDeclaration(fn)
+				f.removeDeclaration(fn, fn.Doc)
 				r.removed[fn.Name.Pos()] = rows["app.NewAPIServerManifest"]
 			}
 		}
@@ -118,19 +117,6 @@ func (f *file) isRemoteManifest(fn *ast.FuncDecl) bool {
 	return ok && f.old(call.Fun) == "app.NewAPIServerManifest"
 }
 
-// removeDeclaration removes a function with its comment and the empty line after it.
-func (f *file) removeDeclaration(fn *ast.FuncDecl) {
-	start := fn.Pos()
-	if fn.Doc != nil {
-		start = fn.Doc.Pos()
-	}
-	e := lineOf(f.src, f.offset(start), f.offset(fn.End()))
-	if bytes.HasPrefix(f.src[e.end:], []byte("\n")) {
-		e.end++
-	}
-	f.edits = append(f.edits, e)
-}
-
 // removeNames notes the functions and types of a deleted file: their uses are left by hand.
 func (r *rewriter) removeNames(f *file) {
 	for _, decl := range f.ast.Decls {
@@ -155,9 +141,7 @@ func (r *rewriter) usesOfRemoved(f *file) {
 		if ident, ok := n.(*ast.Ident); ok {
 			pos := r.objects[ident]
 			if at, ok := r.removed[pos]; ok && pos != ident.Pos() {
-				r.findings = append(r.findings, finding{
-					file: f, pos: ident.Pos(), row: at, text: ident.Name + " was generated, and is removed", left: true,
-				})
+				r.leave(f, ident.Pos(), at, ident.Name+" was generated, and is removed")
 			}
 		}
 		return true
@@ -174,10 +158,8 @@ func (r *rewriter) staticMetadata(f *file, call *ast.CallExpr, sel *ast.Selector
 	}
 	name := f.qualifier(trueupModule+"/resource", "resource")
 	if r.declares(stack, name) {
-		r.findings = append(r.findings, finding{
-			file: f, pos: call.Pos(), row: rows["GetStaticMetadata"], left: true,
-			text: "call StaticMetadataOf of package resource: " + name + " is a variable here",
-		})
+		r.leave(f, call.Pos(), rows["GetStaticMetadata"],
+			"call StaticMetadataOf of package resource: "+name+" is a variable here")
 		return
 	}
 	f.insert(call.Pos(), name+".StaticMetadataOf(")

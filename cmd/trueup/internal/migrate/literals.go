@@ -44,6 +44,7 @@ func (r *rewriter) literals(f *file) {
 		}
 		name := types[lit]
 		if lit.Type != nil {
+			r.managerOptions(f, lit)
 			name = f.old(unindexed(lit.Type))
 			if list, ok := lit.Type.(*ast.ArrayType); ok && elements[name] == "" {
 				types[lit] = f.old(list.Elt)

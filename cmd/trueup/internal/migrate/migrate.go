@@ -185,7 +185,7 @@ func newLine(f *file, pos token.Pos) int {
 // paste returns the packages that changed files import and the module does not have yet.
 func (p *project) paste(results []result) ([]result, error) {
 	var pastes []result
-	for _, name := range []string{"factories", "kit", "validation"} {
+	for _, name := range []string{"factories", "kit", "validation", "webhooks"} {
 		file := pastedDir + "/" + name + "/" + name + ".go"
 		_, err := os.Stat(filepath.Join(p.root, filepath.FromSlash(file)))
 		needed := slices.ContainsFunc(results, func(r result) bool {

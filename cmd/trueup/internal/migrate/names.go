@@ -47,6 +47,8 @@ func (r *rewriter) selected(f *file, sel *ast.SelectorExpr, stack []ast.Node) {
 		f.replace(sel.Pos(), sel.End(), f.qualifier(imported, to.as)+"."+to.name)
 		return
 	}
+	r.ownWebhookName(f, sel, stack)
+	r.untypedQueue(f, sel)
 	if sel.Sel.Name != "Log" && sel.Sel.Name != "Scheme" || !r.isConfig(f, sel.X) {
 		return
 	}
@@ -212,10 +214,7 @@ func (r *rewriter) called(f *file, call *ast.CallExpr, stack []ast.Node) {
 		for _, n := range append([]ast.Expr{call.Fun}, call.Args...) {
 			r.done[n] = true
 		}
-		r.findings = append(r.findings, finding{
-			file: f, pos: call.Pos(), row: rows["k8s.NewClientRegistry"], left: true,
-			text: "pass these clients to simple.AppConfig.Clients",
-		})
+		r.leave(f, call.Pos(), rows["k8s.NewClientRegistry"], "pass these clients to simple.AppConfig.Clients")
 	}
 	if sel, ok := call.Fun.(*ast.SelectorExpr); ok && name == "" {
 		r.method(f, call, sel, stack)
@@ -239,7 +238,7 @@ func (r *rewriter) method(f *file, call *ast.CallExpr, sel *ast.SelectorExpr, st
 	case sel.Sel.Name == "Watches" && len(call.Args) > 0:
 		f.unwrapKind(call.Args[0])
 	case sel.Sel.Name == "For" && len(call.Args) == 1:
-		r.webhookFor(f, call, sel)
+		r.webhookFor(f, call, sel, stack)
 	case sel.Sel.Name == "SetupWithManager" && len(call.Args) == 1:
 		if key, _ := r.keyOf(sel.X); strings.HasPrefix(r.names[key], "reconcilers.") {
 			ctx := r.contextIn(f, stack)
@@ -327,21 +326,6 @@ func (r *rewriter) mapFunction(f *file, arg ast.Expr) {
 	}
 	parameter, result := shownType{declaredIn, fn.Params.List[0].Type}, shownType{declaredIn, fn.Results.List[0].Type}
 	f.wrap(arg, "func(_ "+contextType+", object "+parameter.in(f)+") "+result.in(f)+" { return ", "(object) }")
-}
-
-// webhookFor makes the object of a webhook an argument of the builder.
-func (r *rewriter) webhookFor(f *file, call *ast.CallExpr, sel *ast.SelectorExpr) {
-	builder, ok := sel.X.(*ast.CallExpr)
-	if !ok || len(builder.Args) != 1 {
-		return
-	}
-	imported, name := f.selector(builder.Fun)
-	if imported+"."+name != controllerRuntime+".NewWebhookManagedBy" &&
-		imported+"."+name != controllerRuntime+"/pkg/builder.WebhookManagedBy" {
-		return
-	}
-	f.insert(builder.Args[0].End(), ", "+f.text(call.Args[0]))
-	f.replace(builder.End(), call.End(), "")
 }
 
 // track replaces a key and a name by a reference and the object that tracks.

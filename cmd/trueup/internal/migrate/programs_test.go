@@ -154,6 +154,14 @@ func TestProgramsWork(t *testing.T) {
 		for name, content := range sourcesOf(t, dir) {
 			writeFile(t, filepath.Join(root, path.Base(p.module), name), content)
 		}
+		more, err := filepath.Glob(filepath.Join("testdata", p.folder(), "*_test.go.txt")) // for the program after the move
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range more {
+			moved := strings.TrimSuffix(filepath.Base(name), ".txt")
+			writeFile(t, filepath.Join(root, path.Base(p.module), moved), readFile(t, name))
+		}
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-ldflags=-w", "./...")
 	cmd.Dir = root

@@ -283,6 +283,9 @@ var rows = map[string]row{
 	"testing.CompareActions":             {V06, "CompareActions"},
 	"testing.TestResource":               {V01, "rtesting.TestResource"},
 	"tracker.New":                        {V12, "tracker.New(lease)"},
+	"webhook.Defaulter":                  {V12, "ValidateCreate()"},
+	"MetricsBindAddress":                 {V12, "MetricsBindAddress"},
+	"workqueue.RateLimitingInterface":    {V12, "workqueue.RateLimitingInterface"},
 
 	"SetResourceManager": {V12, "SetResourceManager"},
 	"Track":              {V12, "Tracker.Track"},
