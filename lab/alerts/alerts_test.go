@@ -188,6 +188,49 @@ func TestDashboardIsValid(t *testing.T) {
 	}
 }
 
+// Each row of the table of metrics in the guide from the Grafana App SDK has a query that Prometheus parses, and names
+// metrics that exist.
+func TestMetricsOfMigrationGuideAreValid(t *testing.T) {
+	const guide = "migration/grafana-app-sdk.md"
+	content, err := os.ReadFile("../../docs/" + guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(content), "\n### Metrics\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	registry, checked := registered(t), 0
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+		if !strings.HasPrefix(line, "| ") || cells[0] == "App SDK" {
+			continue
+		}
+		if len(cells) != 3 {
+			t.Fatalf("%s: the row of %s has %d cells", guide, cells[0], len(cells))
+		}
+		checked++
+		for _, name := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			if _, ok := registry[name[1]]; !ok && registry[name[1]+"_count"] == nil {
+				t.Errorf("%s: %s: %s does not exist", guide, cells[0], name[1])
+			}
+		}
+		if cells[2] == "as above" {
+			continue
+		}
+		query := quoted.FindStringSubmatch(cells[2])
+		if query == nil {
+			t.Errorf("%s: %s has no query", guide, cells[0])
+			continue
+		}
+		for _, problem := range problems(registry, query[1]) {
+			t.Errorf("%s: %s: %s in %s", guide, cells[0], problem, query[1])
+		}
+	}
+	if checked < 14 {
+		t.Errorf("%s: checked only %d rows", guide, checked)
+	}
+}
+
 // TestProblemsAreFound checks the checks.
 func TestProblemsAreFound(t *testing.T) {
 	registry := registered(t)

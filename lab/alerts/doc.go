@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alerts checks the alert rules and the dashboard of the guide on operating with the parser of Prometheus.
+// Package alerts checks the alert rules and the dashboard of the guide on operating, and the queries of the guide from
+// the Grafana App SDK, with the parser of Prometheus.
 package alerts
