@@ -102,6 +102,19 @@ func TestMigratedTracker(t *testing.T) {
 			return nil
 		})
 	}
+	routes, err := NewRouteClient(&rest.Config{
+		Host: fmt.Sprintf("https://127.0.0.1:%d", webhooks.Port), BearerToken: token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+	})
+	e.Must(err)
+	title, err := TitleOf(t.Context(), routes, resource.Identifier{Namespace: e.Namespace, Name: "one"})
+	if err != nil || title != "First" {
+		t.Errorf("TitleOf = %q, %v; want First", title, err)
+	}
+	_, err = TitleOf(t.Context(), routes, resource.Identifier{Namespace: e.Namespace, Name: "unknown"})
+	if !apierrs.IsNotFound(err) {
+		t.Errorf("TitleOf an issue that does not exist = %v, want NotFound", err)
+	}
 	e.Must(e.Delete(t.Context(), issue))
 	e.WaitForDeletion(issue) // without its finalizer
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/spec3"
 
 	"trueup.dev/app"
@@ -224,6 +226,35 @@ func TrackerManifest() app.ManifestData {
 			Namespaced: map[string]spec3.PathProps{"/summary": {Get: &spec3.Operation{}}},
 		},
 	}}}
+}
+
+// endregion
+
+// region migration-app-sdk-route-client
+// RouteClient returns a client for the custom routes of the app. It replaces generated clients.
+func RouteClient() (rest.Interface, error) {
+	return NewRouteClient(&rest.Config{
+		Host:            "https://tracker-webhooks.tracker.svc",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: "/etc/tracker/ca.crt"},
+		BearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
+	})
+}
+
+func NewRouteClient(config *rest.Config) (rest.Interface, error) {
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	return rest.UnversionedRESTClientFor(config)
+}
+
+// TitleOf calls the route of an Issue.
+func TitleOf(ctx context.Context, routes rest.Interface, issue resource.Identifier) (string, error) {
+	const namespaces = "/apis/tracker.example.com/v1/namespaces"
+	data, err := routes.Get().AbsPath(namespaces, issue.Namespace, "issues", issue.Name, "title").DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	var response struct{ Title string }
+	err = json.Unmarshal(data, &response)
+	return response.Title, err
 }
 
 // endregion

@@ -119,16 +119,23 @@ func (f *file) isRemoteManifest(fn *ast.FuncDecl) bool {
 
 // removeNames notes the functions and types of a deleted file: their uses are left by hand.
 func (r *rewriter) removeNames(f *file) {
+	remove := func(name *ast.Ident) {
+		at := rows["resource.NewTypedClient"]
+		if path.Base(f.name) == "client_gen.go" || strings.HasSuffix(name.Name, "Request") {
+			at = rows["resource.CustomRouteClient"]
+		}
+		r.removed[name.Pos()] = at
+	}
 	for _, decl := range f.ast.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			if decl.Recv == nil {
-				r.removed[decl.Name.Pos()] = rows["resource.NewTypedClient"]
+				remove(decl.Name)
 			}
 		case *ast.GenDecl:
 			for _, spec := range decl.Specs {
 				if spec, ok := spec.(*ast.TypeSpec); ok {
-					r.removed[spec.Name.Pos()] = rows["resource.NewTypedClient"]
+					remove(spec.Name)
 				}
 			}
 		}

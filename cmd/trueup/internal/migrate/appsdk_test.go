@@ -129,6 +129,7 @@ func TestUsesOfRemovedCodeAreLeft(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "go.mod"), appGoMod)
 	writeFile(t, filepath.Join(dir, "v1/link_client_gen.go"), generatedClient)
+	writeFile(t, filepath.Join(dir, "routes/v1/client_gen.go"), generatedRoutes)
 	writeFile(t, filepath.Join(dir, "v1/links_manifest.go"), `package v1
 
 import "github.com/grafana/grafana-app-sdk/app"
@@ -143,9 +144,14 @@ func RemoteManifest() app.Manifest {
 `)
 	writeFile(t, filepath.Join(dir, "m.go"), `package m
 
-import "example.com/m/v1"
+import (
+	routesv1 "example.com/m/routes/v1"
+	"example.com/m/v1"
+)
 
 var client, err = v1.NewLinkClientFromGenerator(nil)
+
+var routes = routesv1.NewCustomRouteClient(nil)
 
 var manifest = v1.RemoteManifest()
 `)
@@ -154,9 +160,11 @@ var manifest = v1.RemoteManifest()
 		t.Errorf("got the error %v, want %v", err, ErrLeft)
 	}
 	_, got, _ := strings.Cut(out.String(), "left by hand:\n")
-	want := "  m.go:5: NewLinkClientFromGenerator was generated, and is removed; " +
+	want := "  m.go:8: NewLinkClientFromGenerator was generated, and is removed; " +
 		"docs/migration/grafana-app-sdk-generated.md, row NewMyKindClient\n" +
-		"  m.go:7: RemoteManifest was generated, and is removed; " +
+		"  m.go:10: NewCustomRouteClient was generated, and is removed; " +
+		"docs/migration/grafana-app-sdk-generated.md, row client_gen.go\n" +
+		"  m.go:12: RemoteManifest was generated, and is removed; " +
 		"docs/migration/grafana-app-sdk-generated.md, row RemoteManifest()\n" +
 		"\nnext: go get trueup.dev@latest && go mod tidy && go vet ./...\n"
 	if diff := cmp.Diff(want, got); diff != "" {
