@@ -107,6 +107,20 @@ func TestFewErrorsAreLeft(t *testing.T) {
 	}
 }
 
+// The guides say how many errors are left in the programs.
+func TestGuidesHaveTheNumberOfErrors(t *testing.T) {
+	for _, p := range programs {
+		if p.name != "" { // the guide names one program
+			continue
+		}
+		guide := "docs/migration/" + string(p.generation) + ".md"
+		want := fmt.Sprintf("at least %d after the import paths have changed, %d after `trueup migrate`", p.before, p.after)
+		if !strings.Contains(readFile(t, "../../../../"+guide), want) {
+			t.Errorf("%s does not say: %s", guide, want)
+		}
+	}
+}
+
 // What is printed, and what is changed.
 func TestOutput(t *testing.T) {
 	for _, p := range programs {
