@@ -6,11 +6,12 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/call"
 )
 
 var (
@@ -37,112 +38,23 @@ func NewDangerousDuckAwareClientWrapper(client client.Client) client.Client {
 }
 
 func newDuckClient(wrapped client.Client, dangerous bool) *duckClient {
-	return &duckClient{
-		duckReader: duckReader{reader: wrapped, scheme: wrapped},
-		client:     wrapped,
-		dangerous:  dangerous,
-	}
+	duck := &converter{scheme: wrapped, dangerous: dangerous, send: func(ctx context.Context, c call.Call) error {
+		return c.Do(ctx, wrapped)
+	}}
+	return &duckClient{call.NewClient(wrapped, duck.do), wrapped}
 }
 
-// duckClient embeds no client: if controller-runtime adds an operation, this type must fail to compile rather than
-// bypass the conversion.
+// duckClient converts the objects of calls. The client that it embeds makes them with a [converter].
 type duckClient struct {
-	duckReader
-	client    client.Client
-	dangerous bool
+	client.Client
+	wrapped client.Client
 }
 
 var _ client.WithWatch = (*duckClient)(nil)
 
-func (c *duckClient) isDuck(obj runtime.Object) bool {
-	return IsDuck(obj, c.client.Scheme())
-}
-
-// Apply passes through, because apply configurations are not bound to a Go type.
-func (c *duckClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return c.client.Apply(ctx, obj, opts...)
-}
-
-func (c *duckClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	if !c.isDuck(obj) {
-		return c.client.Create(ctx, obj, opts...)
-	}
-	if !c.dangerous {
-		return errCreate
-	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.client.Create(ctx, u, opts...)
-	})
-}
-
-func (c *duckClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	if !c.isDuck(obj) {
-		return c.client.Delete(ctx, obj, opts...)
-	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.client.Delete(ctx, u, opts...)
-	})
-}
-
-func (c *duckClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	if !c.isDuck(obj) {
-		return c.client.Update(ctx, obj, opts...)
-	}
-	if !c.dangerous {
-		return errUpdate
-	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.client.Update(ctx, u, opts...)
-	})
-}
-
-func (c *duckClient) Patch(
-	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
-) error {
-	if !c.isDuck(obj) {
-		return c.client.Patch(ctx, obj, patch, opts...)
-	}
-	patch, err := boundPatch(patch, obj)
-	if err != nil {
-		return err
-	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.client.Patch(ctx, u, patch, opts...)
-	})
-}
-
-func (c *duckClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	if !c.isDuck(obj) {
-		return c.client.DeleteAllOf(ctx, obj, opts...)
-	}
-	return asUnstructured(obj, func(u *unstructured.Unstructured) error {
-		return c.client.DeleteAllOf(ctx, u, opts...)
-	})
-}
-
-func (c *duckClient) Status() client.SubResourceWriter {
-	return &duckSubResourceWriter{writer: c.client.Status(), scheme: c.client}
-}
-
-func (c *duckClient) SubResource(subResource string) client.SubResourceClient {
-	wrapped := c.client.SubResource(subResource)
-	return &duckSubResourceClient{
-		duckSubResourceWriter: duckSubResourceWriter{writer: wrapped, scheme: c.client},
-		reader:                wrapped,
-	}
-}
-
-func (c *duckClient) Scheme() *runtime.Scheme {
-	return c.client.Scheme()
-}
-
-func (c *duckClient) RESTMapper() meta.RESTMapper {
-	return c.client.RESTMapper()
-}
-
 func (c *duckClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	if isKnown(obj, c.client.Scheme()) {
-		return c.client.GroupVersionKindFor(obj)
+	if isKnown(obj, c.Scheme()) {
+		return c.wrapped.GroupVersionKindFor(obj)
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
@@ -152,12 +64,57 @@ func (c *duckClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersio
 }
 
 func (c *duckClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	if !c.isDuck(obj) {
-		return c.client.IsObjectNamespaced(obj)
+	if !IsDuck(obj, c.Scheme()) {
+		return c.wrapped.IsObjectNamespaced(obj)
 	}
 	u := &unstructured.Unstructured{}
 	if err := convert(obj, u); err != nil {
 		return false, err
 	}
-	return c.client.IsObjectNamespaced(u)
+	return c.wrapped.IsObjectNamespaced(u)
+}
+
+// converter makes calls with the unstructured form of duck typed objects.
+type converter struct {
+	scheme    SchemeAccessor
+	dangerous bool
+	send      call.Func
+}
+
+func (d *converter) do(ctx context.Context, c call.Call) error {
+	// apply configurations have no subject: they are not bound to a Go type
+	if !IsDuck(c.Subject(), d.scheme.Scheme()) {
+		return d.send(ctx, c)
+	}
+	// dangerous clients, too, write no subresources
+	writesAll := d.dangerous && !c.OfSubresource()
+	switch {
+	case c.Verb == call.Create && !writesAll:
+		return errCreate
+	case c.Verb == call.Update && !writesAll:
+		return errUpdate
+	case c.Verb == call.Patch:
+		// The data of a patch may depend on the Go type it was made for, as the data of a strategic merge patch does.
+		data, err := c.Patch.Data(c.Written())
+		if err != nil {
+			return err
+		}
+		c.Patch = client.RawPatch(c.Patch.Type(), data)
+	case c.Verb == call.List:
+		return asUnstructuredList(c.List, func(u *unstructured.UnstructuredList) error {
+			c.List = u
+			return d.send(ctx, c)
+		})
+	}
+	return asUnstructured(c.Object, func(u *unstructured.Unstructured) error {
+		c.Object = u
+		if c.Verb != call.Get || !c.OfSubresource() {
+			return d.send(ctx, c)
+		}
+		// for an unstructured object, clients require an unstructured subresource
+		return asUnstructured(c.Body, func(body *unstructured.Unstructured) error {
+			c.Body = body
+			return d.send(ctx, c)
+		})
+	})
 }

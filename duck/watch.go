@@ -19,11 +19,11 @@ import (
 func (c *duckClient) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
-	wrapped, ok := c.client.(client.WithWatch)
+	wrapped, ok := c.wrapped.(client.WithWatch)
 	if !ok {
 		panic("unable to call Watch with wrapped client that does not implement client.WithWatch")
 	}
-	if !c.isDuck(list) {
+	if !IsDuck(list, c.Scheme()) {
 		return wrapped.Watch(ctx, list, opts...)
 	}
 	u := &unstructured.UnstructuredList{}
