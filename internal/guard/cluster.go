@@ -47,9 +47,6 @@ func NewCluster(
 	}
 }
 
-// Client returns a client that records writes in the journals, and bypasses the cache for requests that must read live.
-func (c *Cluster) Client() client.Client { return &recorder{cluster: c} }
-
 // Watch records that objects like this one are watched through the cache, so their informer exists. On a nil Cluster it
 // does nothing.
 func (c *Cluster) Watch(obj client.Object) {

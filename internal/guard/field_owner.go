@@ -4,7 +4,6 @@ package guard
 
 import (
 	"context"
-	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -18,13 +17,4 @@ func WithFieldOwner(ctx context.Context, owner string) context.Context {
 		return ctx
 	}
 	return context.WithValue(ctx, fieldOwnerKey{}, client.FieldOwner(owner))
-}
-
-// withOwner puts the field owner of the context before the options, which replace it.
-func withOwner[O any](ctx context.Context, opts []O) []O {
-	owner := ctx.Value(fieldOwnerKey{})
-	if option, ok := owner.(O); ok {
-		return slices.Insert(slices.Clone(opts), 0, option)
-	}
-	return opts
 }

@@ -12,178 +12,94 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/call"
 )
 
-// recorder is the client of a Cluster. It embeds no client: if controller-runtime adds a method, this type must fail to
-// compile.
-type recorder struct{ cluster *Cluster }
+// Client returns a client that records writes in the journals, and bypasses the cache for requests that must read live.
+func (c *Cluster) Client() client.Client { return call.NewClient(c.client, c.do) }
 
-var _ client.Client = (*recorder)(nil)
+// thirdPerson has the verbs of writes of objects as changes describe them.
+var thirdPerson = map[call.Verb]string{
+	call.Create: "creates", call.Update: "updates", call.Patch: "patches", call.Delete: "deletes",
+}
 
-func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	r.cluster.reads(obj)
-	if r.cluster.journal(ctx).Live() {
-		err := r.cluster.live.Get(ctx, key, obj, opts...)
-		r.cluster.readLive(ctx, key, obj, err)
+func (c *Cluster) do(ctx context.Context, r call.Call) error {
+	isSub := r.OfSubresource()
+	switch {
+	case r.IsRead() && !isSub:
+		return c.read(ctx, &r)
+	case r.Verb == call.Apply:
+		inspected := c.inspectApply(ctx, r.Subresource, r.Config)
+		err := r.Do(ctx, c.client)
+		inspected(err)
+		c.applied(ctx, r.Config, r.DryRun(), err)
 		return err
+	case r.Verb == call.Delete, r.Verb == call.DeleteAllOf, r.Verb == call.Create && r.Subresource == "eviction":
+		return c.delete(ctx, &r)
+	case r.IsRead(), r.Verb == call.Create && isSub:
+		// What else is created as a subresource, a token or a binding, does not change an object that a controller reads
+		// from a cache.
+		return r.Do(ctx, c.client)
 	}
-	err := r.cluster.client.Get(ctx, key, obj, opts...)
-	r.cluster.inspectRead(ctx, obj, err)
+	inspected := c.inspectWrite(ctx, thirdPerson[r.Verb], r.Subresource, r.Object)
+	if owner := ctx.Value(fieldOwnerKey{}); owner != nil && !isSub {
+		r.Prepend(owner)
+	}
+	err := r.Do(ctx, c.client)
+	inspected(err)
+	c.wrote(ctx, r.Object, r.Written(), r.DryRun(), err)
 	return err
 }
 
-func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	r.cluster.reads(list)
-	if r.cluster.journal(ctx).Live() {
-		// The API server does not support the indexes of the cache.
-		if err := r.cluster.live.List(ctx, list, opts...); !apierrs.IsBadRequest(err) {
+func (c *Cluster) read(ctx context.Context, r *call.Call) error {
+	c.reads(r.Subject())
+	if c.journal(ctx).Live() {
+		err := r.Read(ctx, c.live)
+		switch {
+		case r.Verb == call.Get:
+			c.readLive(ctx, r.Key, r.Object, err)
+			return err
+		case !apierrs.IsBadRequest(err): // otherwise, the list has used an index of the cache
 			if err == nil {
-				r.cluster.listedLive(ctx, list)
+				c.listedLive(ctx, r.List)
 			}
 			return err
 		}
 	}
-	err := r.cluster.client.List(ctx, list, opts...)
-	r.cluster.inspectList(ctx, list, err)
-	return err
-}
-
-func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	inspected := r.cluster.inspectWrite(ctx, "creates", "", obj)
-	err := r.cluster.client.Create(ctx, obj, withOwner(ctx, opts)...)
-	inspected(err)
-	r.cluster.wrote(ctx, obj, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, err)
-	return err
-}
-
-func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	inspected := r.cluster.inspectWrite(ctx, "updates", "", obj)
-	err := r.cluster.client.Update(ctx, obj, withOwner(ctx, opts)...)
-	inspected(err)
-	r.cluster.wrote(ctx, obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, err)
-	return err
-}
-
-func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	inspected := r.cluster.inspectWrite(ctx, "patches", "", obj)
-	err := r.cluster.client.Patch(ctx, obj, patch, withOwner(ctx, opts)...)
-	inspected(err)
-	r.cluster.wrote(ctx, obj, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, err)
-	return err
-}
-
-func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	inspected := r.cluster.inspectApply(ctx, "", obj)
-	err := r.cluster.client.Apply(ctx, obj, opts...)
-	inspected(err)
-	r.cluster.applied(ctx, obj, (&client.ApplyOptions{}).ApplyOptions(opts).DryRun, err)
-	return err
-}
-
-func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	o := (&client.DeleteOptions{}).ApplyOptions(opts)
-	known := r.cluster.known(ctx, obj, o.Preconditions)
-	inspected := r.cluster.inspectWrite(ctx, "deletes", "", obj)
-	err := r.cluster.client.Delete(ctx, obj, opts...)
-	inspected(err)
-	r.cluster.deleted(ctx, o.DryRun, err, known)
-	return err
-}
-
-func (r *recorder) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	known := r.cluster.knownOf(ctx, obj, &o.ListOptions)
-	err := r.cluster.client.DeleteAllOf(ctx, obj, opts...)
-	r.cluster.deleted(ctx, o.DryRun, err, known...)
-	return err
-}
-
-func (r *recorder) Status() client.SubResourceWriter { return r.SubResource("status") }
-
-func (r *recorder) SubResource(name string) client.SubResourceClient {
-	return &subResourceRecorder{cluster: r.cluster, name: name, client: r.cluster.client.SubResource(name)}
-}
-
-func (r *recorder) Scheme() *runtime.Scheme     { return r.cluster.client.Scheme() }
-func (r *recorder) RESTMapper() meta.RESTMapper { return r.cluster.client.RESTMapper() }
-func (r *recorder) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return r.cluster.client.GroupVersionKindFor(obj)
-}
-
-func (r *recorder) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return r.cluster.client.IsObjectNamespaced(obj)
-}
-
-type subResourceRecorder struct {
-	cluster *Cluster
-	name    string
-	client  client.SubResourceClient
-}
-
-func (r *subResourceRecorder) Get(
-	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption,
-) error {
-	return r.client.Get(ctx, obj, sub, opts...)
-}
-
-// Create records evictions. Other subresources that are created, tokens and bindings, do not change objects that a
-// controller reads from a cache.
-func (r *subResourceRecorder) Create(
-	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
-) error {
-	if r.name != "eviction" {
-		return r.client.Create(ctx, obj, sub, opts...)
+	err := r.Do(ctx, c.client)
+	if r.Verb == call.Get {
+		c.inspectRead(ctx, r.Object, err)
+	} else {
+		c.inspectList(ctx, r.List, err)
 	}
-	known := r.cluster.known(ctx, obj, nil)
-	err := r.client.Create(ctx, obj, sub, opts...)
-	r.cluster.deleted(ctx, (&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun, err, known)
 	return err
 }
 
-func (r *subResourceRecorder) Update(
-	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
-) error {
-	inspected := r.cluster.inspectWrite(ctx, "updates", r.name, obj)
-	err := r.client.Update(ctx, obj, opts...)
-	inspected(err)
-	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	r.cluster.wroteSub(ctx, obj, o.SubResourceBody, o.DryRun, err)
-	return err
-}
-
-func (r *subResourceRecorder) Patch(
-	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
-) error {
-	inspected := r.cluster.inspectWrite(ctx, "patches", r.name, obj)
-	err := r.client.Patch(ctx, obj, patch, opts...)
-	inspected(err)
-	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	r.cluster.wroteSub(ctx, obj, o.SubResourceBody, o.DryRun, err)
-	return err
-}
-
-func (r *subResourceRecorder) Apply(
-	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
-) error {
-	inspected := r.cluster.inspectApply(ctx, r.name, obj)
-	err := r.client.Apply(ctx, obj, opts...)
-	inspected(err)
-	r.cluster.applied(ctx, obj, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun, err)
-	return err
-}
-
-// wrote records a write. obj is the response of the server.
-func (c *Cluster) wrote(ctx context.Context, obj client.Object, dryRun []string, err error) {
-	c.wroteSub(ctx, obj, nil, dryRun, err)
-}
-
-// wroteSub records a write to a subresource of obj. The response is body, or obj if body is nil. The metadata of a body
-// is that of the object.
-func (c *Cluster) wroteSub(ctx context.Context, obj, body client.Object, dryRun []string, err error) {
-	answer := metav1.Object(obj)
-	if body != nil {
-		answer = body
+// delete makes a call that deletes one or all objects, or evicts a pod.
+func (c *Cluster) delete(ctx context.Context, r *call.Call) error {
+	inspected := notInspected
+	var known []write
+	switch r.Verb {
+	case call.DeleteAllOf:
+		options := (&client.DeleteAllOfOptions{}).ApplyOptions(call.Options[client.DeleteAllOfOption](r))
+		known = c.knownOf(ctx, r.Object, &options.ListOptions)
+	case call.Delete:
+		options := (&client.DeleteOptions{}).ApplyOptions(call.Options[client.DeleteOption](r))
+		known = []write{c.known(ctx, r.Object, options.Preconditions)}
+		inspected = c.inspectWrite(ctx, thirdPerson[r.Verb], "", r.Object)
+	default:
+		known = []write{c.known(ctx, r.Object, nil)}
 	}
+	err := r.Do(ctx, c.client)
+	inspected(err)
+	c.deleted(ctx, r.DryRun(), err, known...)
+	return err
+}
+
+// wrote records a write of obj or of a subresource of it. The response is in answer. The metadata of the body of a
+// subresource is the metadata of the object.
+func (c *Cluster) wrote(ctx context.Context, obj, answer client.Object, dryRun []string, err error) {
 	gvk, kindErr := c.client.GroupVersionKindFor(obj)
 	if kindErr != nil {
 		return
