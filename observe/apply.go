@@ -10,77 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/call"
 )
 
-type observedSubResource struct {
-	*calls
-	name   string
-	client client.SubResourceClient
-}
-
-var _ client.SubResourceClient = (*observedSubResource)(nil)
-
-func (s *observedSubResource) Get(
-	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption,
-) error {
-	call := &Call{Verb: VerbGet, Subresource: s.name, Object: client.ObjectKeyFromObject(obj)}
-	return s.observe(ctx, call, obj, func() error { return s.client.Get(ctx, obj, sub, opts...) }, func(call *Call) {
-		call.After = sub.GetResourceVersion()
-	})
-}
-
-// Create does not report a resource version, because what it creates is not the object.
-func (s *observedSubResource) Create(
-	ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption,
-) error {
-	call := &Call{Verb: VerbCreate, Subresource: s.name, Object: client.ObjectKeyFromObject(obj)}
-	call.DryRun = len((&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun) > 0
-	return s.observe(ctx, call, obj, func() error { return s.client.Create(ctx, obj, sub, opts...) }, func(*Call) {})
-}
-
-func (s *observedSubResource) Update(
-	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
-) error {
-	dryRun := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts).DryRun
-	return s.write(ctx, Call{Verb: VerbUpdate, Subresource: s.name}, obj, dryRun, func() error {
-		return s.client.Update(ctx, obj, opts...)
-	})
-}
-
-func (s *observedSubResource) Patch(
-	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
-) error {
-	dryRun := (&client.SubResourcePatchOptions{}).ApplyOptions(opts).DryRun
-	return s.write(ctx, Call{Verb: VerbPatch, Subresource: s.name}, obj, dryRun, func() error {
-		return s.client.Patch(ctx, obj, patch, opts...)
-	})
-}
-
-func (s *observedSubResource) Apply(
-	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
-) error {
-	return s.apply(ctx, obj, s.name, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun, func() error {
-		return s.client.Apply(ctx, obj, opts...)
-	})
-}
-
 // apply makes the call of a server-side apply. The configuration is the answer of the server.
-func (c *calls) apply(
-	ctx context.Context, obj runtime.ApplyConfiguration, subresource string, dryRun []string, do func() error,
-) error {
-	if !c.hub.Enabled() {
-		return do()
-	}
-	sent := metadataOf(obj)
+func (c *calls) apply(ctx context.Context, made *call.Call) error {
+	sent := metadataOf(made.Config)
 	call := &Call{
-		Verb: VerbPatch, Apply: true, Subresource: subresource, Object: client.ObjectKeyFromObject(sent),
-		DryRun: len(dryRun) > 0, Before: sent.GetResourceVersion(),
+		Verb: VerbPatch, Apply: true, Subresource: made.Subresource, Object: client.ObjectKeyFromObject(sent),
+		DryRun: len(made.DryRun()) > 0, Before: sent.GetResourceVersion(),
 	}
 	if stored := c.stored(ctx, c.objectOf(sent)); stored != nil {
 		call.Before = stored.GetResourceVersion()
 	}
+	do := func() error { return made.Do(ctx, c.client) }
 	return c.observe(ctx, call, sent, do, func(call *Call) {
-		call.After, call.answer = metadataOf(obj).GetResourceVersion(), obj
+		call.After, call.answer = metadataOf(made.Config).GetResourceVersion(), made.Config
 		call.NoOp = call.Before != "" && call.Before == call.After
 	})
 }

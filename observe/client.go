@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"trueup.dev/internal/call"
 	"trueup.dev/internal/empty"
 	"trueup.dev/internal/step"
 )
@@ -31,13 +32,13 @@ func Client(mgr manager.Manager) client.Client {
 // that c reads from. Before a write, the object is read from it, so that listeners get the change, if a controller of
 // the hub watches the kind. It may be nil.
 func NewClient(c client.Client, cached cache.Cache, hub *Hub) client.Client {
-	calls := &calls{hub: hub, client: c, cached: cached}
-	return &observedClient{observedReader{calls, c, cached != nil}, calls}
+	return call.NewClient(c, (&calls{hub: hub, client: c, cached: cached}).do)
 }
 
 // NewReader returns a reader that passes its calls to a hub. c resolves the kinds of objects.
 func NewReader(reader client.Reader, c client.Client, hub *Hub) client.Reader {
-	return &observedReader{&calls{hub: hub, client: c}, reader, false}
+	calls := &calls{hub: hub, client: c}
+	return call.NewReader(func(ctx context.Context, made call.Call) error { return calls.read(ctx, &made, reader) })
 }
 
 // calls passes calls to a hub.
@@ -113,13 +114,48 @@ func (c *calls) kindOf(obj runtime.Object) schema.GroupVersionKind {
 	return kind
 }
 
-// write makes a call that writes an object.
-func (c *calls) write(ctx context.Context, call Call, obj client.Object, dryRun []string, do func() error) error {
-	if !c.hub.Enabled() {
-		return do()
+// do makes a call of the client.
+func (c *calls) do(ctx context.Context, made call.Call) error {
+	switch isSub := made.OfSubresource(); {
+	case !c.hub.Enabled():
+		return made.Do(ctx, c.client)
+	case made.IsRead() && !isSub:
+		return c.read(ctx, &made, c.client)
+	case made.Verb == call.Apply:
+		return c.apply(ctx, &made)
+	case made.Verb == call.DeleteAllOf:
+		options := (&client.DeleteAllOfOptions{}).ApplyOptions(call.Options[client.DeleteAllOfOption](&made))
+		observed := &Call{Verb: VerbDeleteCollection, DryRun: len(options.DryRun) > 0}
+		observed.Object.Namespace = options.Namespace
+		return c.observe(ctx, observed, made.Object, func() error { return made.Do(ctx, c.client) }, func(*Call) {})
+	case made.Verb == call.Get, made.Verb == call.Create && isSub:
+		return c.subresource(ctx, &made)
 	}
-	call.Object, call.DryRun = client.ObjectKeyFromObject(obj), len(dryRun) > 0
-	call.Before = obj.GetResourceVersion()
+	return c.write(ctx, &made)
+}
+
+// subresource makes a call that gets or creates a subresource. A created one has no resource version of the object,
+// because it is not the object.
+func (c *calls) subresource(ctx context.Context, made *call.Call) error {
+	observed := &Call{
+		Verb: string(made.Verb), Subresource: made.Subresource, Object: client.ObjectKeyFromObject(made.Object),
+		DryRun: len(made.DryRun()) > 0,
+	}
+	do := func() error { return made.Do(ctx, c.client) }
+	return c.observe(ctx, observed, made.Object, do, func(observed *Call) {
+		if made.Verb == call.Get {
+			observed.After = made.Body.GetResourceVersion()
+		}
+	})
+}
+
+// write makes a call that creates, updates, patches or deletes an object.
+func (c *calls) write(ctx context.Context, made *call.Call) error {
+	obj := made.Object
+	call := Call{
+		Verb: string(made.Verb), Subresource: made.Subresource, Object: client.ObjectKeyFromObject(obj),
+		DryRun: len(made.DryRun()) > 0, Before: obj.GetResourceVersion(),
+	}
 	if call.Verb == VerbCreate && call.Object.Name == "" {
 		call.GenerateName = obj.GetGenerateName()
 	}
@@ -129,6 +165,7 @@ func (c *calls) write(ctx context.Context, call Call, obj client.Object, dryRun 
 			call.requested = obj.DeepCopyObject().(client.Object)
 		}
 	}
+	do := func() error { return made.Do(ctx, c.client) }
 	return c.observe(ctx, &call, obj, do, func(call *Call) {
 		call.Object = client.ObjectKeyFromObject(obj) // the name may be generated
 		if call.DryRun || call.Verb == VerbDelete {
@@ -157,110 +194,26 @@ func (c *calls) stored(ctx context.Context, obj client.Object) client.Object {
 	return cached
 }
 
-type observedReader struct {
-	*calls
-	reader client.Reader
-	// fromCache reports whether the reader reads from a cache.
-	fromCache bool
-}
-
-func (r *observedReader) Get(
-	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
-) error {
-	if !r.hub.Enabled() {
-		return r.reader.Get(ctx, key, obj, opts...)
+// read makes a call that reads an object or a list.
+func (c *calls) read(ctx context.Context, made *call.Call, from client.Reader) error {
+	if !c.hub.Enabled() {
+		return made.Read(ctx, from)
+	}
+	do := func() error { return made.Read(ctx, from) }
+	if made.Verb == call.List {
+		call := &Call{Verb: VerbList, Cached: c.cached != nil}
+		call.Object.Namespace = (&client.ListOptions{}).ApplyOptions(made.ListOptions).Namespace
+		return c.observe(ctx, call, made.List, do, func(call *Call) {
+			call.After, call.Items, call.answer = made.List.GetResourceVersion(), meta.LenList(made.List), made.List
+		})
 	}
 	call := finishedCalls.Get().(*Call)
 	defer func() {
 		call.answer = nil
 		finishedCalls.Put(call)
 	}()
-	*call = Call{Verb: VerbGet, Object: key, Cached: r.fromCache}
-	return r.observe(ctx, call, obj, func() error { return r.reader.Get(ctx, key, obj, opts...) }, func(call *Call) {
-		call.After, call.answer = obj.GetResourceVersion(), obj
+	*call = Call{Verb: VerbGet, Object: made.Key, Cached: c.cached != nil}
+	return c.observe(ctx, call, made.Object, do, func(call *Call) {
+		call.After, call.answer = made.Object.GetResourceVersion(), made.Object
 	})
-}
-
-func (r *observedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if !r.hub.Enabled() {
-		return r.reader.List(ctx, list, opts...)
-	}
-	call := &Call{Verb: VerbList, Cached: r.fromCache}
-	call.Object.Namespace = (&client.ListOptions{}).ApplyOptions(opts).Namespace
-	return r.observe(ctx, call, list, func() error { return r.reader.List(ctx, list, opts...) }, func(call *Call) {
-		call.After, call.Items, call.answer = list.GetResourceVersion(), meta.LenList(list), list
-	})
-}
-
-// observedClient embeds no client: if controller-runtime adds a method, this type must fail to compile.
-type observedClient struct {
-	observedReader
-	*calls
-}
-
-var _ client.Client = (*observedClient)(nil)
-
-func (c *observedClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	dryRun := (&client.CreateOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, Call{Verb: VerbCreate}, obj, dryRun, func() error { return c.client.Create(ctx, obj, opts...) })
-}
-
-func (c *observedClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	dryRun := (&client.UpdateOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, Call{Verb: VerbUpdate}, obj, dryRun, func() error { return c.client.Update(ctx, obj, opts...) })
-}
-
-func (c *observedClient) Patch(
-	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
-) error {
-	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, Call{Verb: VerbPatch}, obj, dryRun, func() error {
-		return c.client.Patch(ctx, obj, patch, opts...)
-	})
-}
-
-func (c *observedClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	dryRun := (&client.DeleteOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, Call{Verb: VerbDelete}, obj, dryRun, func() error { return c.client.Delete(ctx, obj, opts...) })
-}
-
-func (c *observedClient) DeleteAllOf(
-	ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption,
-) error {
-	do := func() error { return c.client.DeleteAllOf(ctx, obj, opts...) }
-	if !c.hub.Enabled() {
-		return do()
-	}
-	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	call := &Call{Verb: VerbDeleteCollection, DryRun: len(o.DryRun) > 0}
-	call.Object.Namespace = o.Namespace
-	return c.observe(ctx, call, obj, do, func(*Call) {})
-}
-
-func (c *observedClient) Apply(
-	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption,
-) error {
-	return c.apply(ctx, obj, "", (&client.ApplyOptions{}).ApplyOptions(opts).DryRun, func() error {
-		return c.client.Apply(ctx, obj, opts...)
-	})
-}
-
-func (c *observedClient) Status() client.SubResourceWriter { return c.SubResource("status") }
-
-func (c *observedClient) SubResource(name string) client.SubResourceClient {
-	inner := c.client.SubResource(name)
-	if !c.hub.Enabled() {
-		return inner
-	}
-	return &observedSubResource{calls: c.calls, name: name, client: inner}
-}
-
-func (c *observedClient) Scheme() *runtime.Scheme     { return c.client.Scheme() }
-func (c *observedClient) RESTMapper() meta.RESTMapper { return c.client.RESTMapper() }
-func (c *observedClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return c.client.GroupVersionKindFor(obj)
-}
-
-func (c *observedClient) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return c.client.IsObjectNamespaced(obj)
 }
