@@ -64,7 +64,7 @@ func (c *Clients) ClientFor(kind resource.Kind) (resource.Client, error) {
 		return nil, err
 	}
 	c.kinds = append(c.kinds, kind)
-	return &laterClient{clients: c, kind: kind}, nil
+	return (&later{c, kind}).client(), nil
 }
 
 // LiveReaderFor returns a client that reads objects of the kind from the API server.
@@ -75,7 +75,7 @@ func (c *Clients) LiveReaderFor(kind resource.Kind) (client.Reader, error) {
 	if app := c.app.Load(); app != nil {
 		return app.configFor(kind).APIReader, nil
 	}
-	return &laterReader{clients: c, kind: kind}, nil
+	return (&later{c, kind}).reader(), nil
 }
 
 var (
