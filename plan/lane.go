@@ -62,7 +62,7 @@ type lane struct {
 func newLane(ctx context.Context, s *shared, setUp SetUp) (*lane, error) {
 	l := &lane{shared: s}
 	index := &indexes{extracts: map[indexID]client.IndexerFunc{}, names: s.names}
-	l.client = &overlayClient{cluster: s.cluster, indexes: index}
+	l.client = newOverlayClient(s.cluster, index)
 	l.informers = &informers{Reader: l.client, cluster: s.cluster, indexes: index}
 	l.begin()
 	l.manager = &manager{events: &events{scheme: s.cluster.Scheme()}}

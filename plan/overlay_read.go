@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/call"
 )
 
 // plainKind returns the kind of an object, or of the items of a list, without reading its definition.
@@ -25,17 +27,30 @@ func (o *overlay) plainKind(obj runtime.Object) (schema.GroupVersionKind, error)
 	return gvk, err
 }
 
-func (o *overlay) get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (o *overlay) get(ctx context.Context, c *call.Call) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	gvk, err := o.plainKind(obj)
+	gvk, err := o.plainKind(c.Object)
 	if err != nil {
 		return err
 	}
-	if !o.has(objectID{gvk, key}) {
-		return o.cluster.Get(ctx, key, obj, opts...)
+	if !o.has(objectID{gvk, c.Key}) {
+		return c.Do(ctx, o.cluster)
 	}
-	return o.server.Client(o.manager).Get(ctx, key, obj)
+	return o.server.Client(o.manager).Get(ctx, c.Key, c.Object)
+}
+
+func (o *overlay) getSubresource(ctx context.Context, c *call.Call) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	gvk, err := o.plainKind(c.Object)
+	if err != nil {
+		return err
+	}
+	if o.has(objectID{gvk, client.ObjectKeyFromObject(c.Object)}) {
+		return c.Do(ctx, o.server.Client(o.manager))
+	}
+	return c.Do(ctx, o.cluster)
 }
 
 // list lists the objects of the cluster that the overlay does not have, and those of the overlay.

@@ -10,14 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/call"
 )
 
 // request is a write of one object.
 type request struct {
-	verb, subresource string
-	obj               client.Object // identifies the object, and receives the response
-	// do makes the request with a client, for an object that it may change.
-	do func(c client.Client, obj client.Object, dryRun bool) error
+	call.Call
+	obj client.Object // identifies the object, and receives the response
+}
+
+// send makes the request with a client, for an object that it may change.
+func (r request) send(ctx context.Context, to client.Client, obj client.Object, dryRun bool) error {
+	c := r.Call
+	if dryRun {
+		c.Append(client.DryRunAll)
+	}
+	switch config, isApply := obj.(*applied); {
+	case !isApply:
+		c.Object = obj
+	case dryRun:
+		c.Config = client.ApplyConfigurationFromUnstructured(&config.Unstructured)
+	}
+	return c.Do(ctx, to)
 }
 
 // write answers a request. With a dry run, the API server is asked first, and what it would store is taken over.
@@ -63,7 +78,7 @@ func (o *overlay) writeLocked(ctx context.Context, r request) (memEvents, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.do(c, r.obj, false); err != nil {
+	if err := r.send(ctx, c, r.obj, false); err != nil {
 		return nil, err
 	}
 	id.key = client.ObjectKeyFromObject(r.obj)
@@ -72,7 +87,7 @@ func (o *overlay) writeLocked(ctx context.Context, r request) (memEvents, error)
 	}
 	if answer != nil {
 		answer.SetName(id.key.Name)
-		if err := o.server.Amend(answer, r.subresource); err != nil {
+		if err := o.server.Amend(answer, r.Subresource); err != nil {
 			return nil, err
 		}
 		if _, applied := r.obj.(*applied); !applied {
@@ -81,7 +96,7 @@ func (o *overlay) writeLocked(ctx context.Context, r request) (memEvents, error)
 			}
 		}
 	}
-	if isNew && r.verb != verbDelete {
+	if isNew && r.Verb != call.Delete {
 		o.sent[id] = content
 	}
 	return o.changed(), nil
@@ -93,17 +108,17 @@ func (o *overlay) ask(
 	ctx context.Context, c client.Client, id objectID, r request,
 ) (*unstructured.Unstructured, error) {
 	cluster := o.loaded[id]
-	if r.verb == verbDelete {
+	if r.Verb == call.Delete {
 		if cluster == nil {
 			return nil, nil
 		}
 		return nil, o.noted(o.dryRun.delete(ctx, o.cluster, id, cluster))
 	}
-	if r.subresource != "" && (r.subresource != statusSubresource || cluster == nil) || o.isNewNamespace(id) {
+	if r.Subresource != "" && (r.Subresource != statusSubresource || cluster == nil) || o.isNewNamespace(id) {
 		return nil, nil
 	}
 	attempt := r.obj.DeepCopyObject().(client.Object)
-	if err := r.do(c, attempt, true); err != nil {
+	if err := r.send(ctx, c, attempt, true); err != nil {
 		return nil, err
 	}
 	before, source := o.server.Content(id.kind, id.key), attempt
@@ -120,7 +135,7 @@ func (o *overlay) ask(
 	if same(content, before) {
 		return nil, nil
 	}
-	answer, err := o.dryRun.store(ctx, o.cluster, planned, cluster, r.subresource)
+	answer, err := o.dryRun.store(ctx, o.cluster, planned, cluster, r.Subresource)
 	return answer, o.noted(err)
 }
 
@@ -163,11 +178,9 @@ func newApplied(config runtime.ApplyConfiguration) (*applied, error) {
 }
 
 // deleteAll deletes the selected objects one by one.
-func (o *overlay) deleteAll(
-	ctx context.Context, indexes *indexes, obj client.Object, opts ...client.DeleteAllOfOption,
-) error {
-	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	gvk, err := o.plainKind(obj)
+func (o *overlay) deleteAll(ctx context.Context, indexes *indexes, c *call.Call) error {
+	options := (&client.DeleteAllOfOptions{}).ApplyOptions(call.Options[client.DeleteAllOfOption](c))
+	gvk, err := o.plainKind(c.Object)
 	if err != nil {
 		return err
 	}
@@ -179,12 +192,8 @@ func (o *overlay) deleteAll(
 	for i := range list.Items {
 		found := &list.Items[i]
 		found.SetGroupVersionKind(gvk)
-		err := o.write(ctx, request{
-			verb: verbDelete, obj: found,
-			do: func(c client.Client, obj client.Object, _ bool) error {
-				return c.Delete(ctx, obj, &options.DeleteOptions)
-			},
-		})
+		deletion := call.Call{Verb: call.Delete, Options: []client.DeleteOption{&options.DeleteOptions}}
+		err := o.write(ctx, request{deletion, found})
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
