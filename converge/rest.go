@@ -26,7 +26,7 @@ func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Tran
 
 func (m *processManager) transport() *httpapi.Transport {
 	p := m.process
-	live := &processClient{Client: p.run.world.server.Client(p.program.client), process: p, live: true}
+	live := newProcessClient(p.run.world.server.Client(p.program.client), p, true)
 	return &httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.running.registry}
 }
 

@@ -27,9 +27,9 @@ func (r *run) start(program *program, number int, stale ...staleStart) {
 	r.faults.processStarted(number)
 	r.trace.processStarted(p)
 	base := r.world.server.Client(p.program.client)
-	cached := &processClient{Client: base, process: p}
+	cached := newProcessClient(base, p, false)
 	p.env = Env{
-		Client: cached, APIReader: &processClient{Client: base, process: p, live: true}, Scheme: r.plan.Scheme,
+		Client: cached, APIReader: newProcessClient(base, p, true), Scheme: r.plan.Scheme,
 		Recorder: &record.FakeRecorder{}, Cloud: Cloud{process: p}, process: p,
 	}
 	p.direct = &controllerQueue{process: p, limiter: newRateLimiter()}
