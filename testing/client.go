@@ -3,6 +3,7 @@
 package testing
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/graph/rbac"
+	"trueup.dev/internal/call"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -46,11 +48,11 @@ type TestClient interface {
 	PrependReactor(verb, kind string, reaction ReactionFunc)
 }
 
-// clientWrapper is the [TestClient]. It embeds no client: an operation that controller-runtime adds must fail to
-// compile here instead of not being recorded.
+// clientWrapper is the [TestClient]. A verb that do does not know must fail instead of not being recorded.
 type clientWrapper struct {
-	client   client.Client
-	addGiven func(client.Object) error
+	client.Client // makes the calls with do
+	client        client.Client
+	addGiven      func(client.Object) error
 	// executeSubResources makes the client execute calls for subresources other than the status. Otherwise they succeed
 	// without an effect.
 	executeSubResources bool
@@ -100,6 +102,7 @@ func NewFakeClientWrapper(c client.Client, tracker clientgotesting.ObjectTracker
 // newClientWrapper returns a [TestClient] around a client and a way to add given objects.
 func newClientWrapper(c client.Client, addGiven func(client.Object) error) *clientWrapper {
 	w := &clientWrapper{client: c, addGiven: addGiven}
+	w.Client = call.NewClient(c, w.do)
 	w.AddReactor("create", "*", func(action Action) (handled bool, ret runtime.Object, err error) {
 		if create, ok := action.(CreateAction); ok && action.GetSubresource() == "" {
 			w.generateName(create.GetObject())
@@ -135,6 +138,39 @@ func (w *clientWrapper) PrependReactor(verb, kind string, reaction ReactionFunc)
 	w.reactors = append(
 		[]Reactor{&clientgotesting.SimpleReactor{Verb: verb, Resource: kind, Reaction: reaction}}, w.reactors...,
 	)
+}
+
+// do records a call, and executes it unless a reactor fails or answers it.
+func (w *clientWrapper) do(ctx context.Context, c call.Call) error {
+	switch c.Verb {
+	case call.List:
+		return w.list(ctx, &c)
+	case call.Apply:
+		return w.apply(ctx, &c)
+	}
+	resource, err := w.resourceFor(c.Object)
+	if err != nil {
+		return err
+	}
+	if c.OfSubresource() {
+		return w.doSubresource(ctx, &c, resource)
+	}
+	switch c.Verb {
+	case call.Get:
+		action := clientgotesting.NewGetAction(resource, c.Key.Namespace, c.Key.Name)
+		return w.call(action, c.Object, func() error { return c.Do(ctx, w.client) })
+	case call.Create:
+		return w.create(ctx, &c, resource)
+	case call.Update:
+		return w.update(ctx, &c, resource)
+	case call.Patch:
+		return w.patch(ctx, &c, resource)
+	case call.Delete:
+		return w.delete(ctx, &c, resource)
+	case call.DeleteAllOf:
+		return w.deleteAllOf(ctx, &c, resource)
+	}
+	return fmt.Errorf("the verb %q is not recorded", c.Verb)
 }
 
 // call executes a call unless a reactor fails or answers it. An answer is copied to into, which may be nil.
@@ -193,20 +229,4 @@ func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 func (w *clientWrapper) resourceFor(obj runtime.Object) (schema.GroupVersionResource, error) {
 	gvk, err := w.client.GroupVersionKindFor(obj)
 	return resourceOf(gvk), err
-}
-
-// Scheme implements [client.Client].
-func (w *clientWrapper) Scheme() *runtime.Scheme { return w.client.Scheme() }
-
-// RESTMapper implements [client.Client].
-func (w *clientWrapper) RESTMapper() meta.RESTMapper { return w.client.RESTMapper() }
-
-// GroupVersionKindFor implements [client.Client].
-func (w *clientWrapper) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return w.client.GroupVersionKindFor(obj)
-}
-
-// IsObjectNamespaced implements [client.Client].
-func (w *clientWrapper) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	return w.client.IsObjectNamespaced(obj)
 }

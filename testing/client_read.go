@@ -12,27 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/call"
 )
 
-// Get implements [client.Reader].
-func (w *clientWrapper) Get(
-	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
-) error {
-	resource, err := w.resourceFor(obj)
+func (w *clientWrapper) list(ctx context.Context, c *call.Call) error {
+	action, err := w.listAction("list", c.List, c.ListOptions)
 	if err != nil {
 		return err
 	}
-	action := clientgotesting.NewGetAction(resource, key.Namespace, key.Name)
-	return w.call(action, obj, func() error { return w.client.Get(ctx, key, obj, opts...) })
-}
-
-// List implements [client.Reader].
-func (w *clientWrapper) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	action, err := w.listAction("list", list, opts)
-	if err != nil {
-		return err
-	}
-	return w.call(action, list, func() error { return w.client.List(ctx, list, opts...) })
+	return w.call(action, c.List, func() error { return c.Do(ctx, w.client) })
 }
 
 // Watch implements [client.WithWatch]. Reactors cannot answer it.

@@ -11,45 +11,32 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/call"
 	"trueup.dev/internal/conditions"
 	"trueup.dev/internal/empty"
 )
 
-// Status implements [client.Client].
-func (w *clientWrapper) Status() client.SubResourceWriter { return w.SubResource("status") }
+func isStatus(c *call.Call) bool { return c.Subresource == "status" }
 
-// SubResource implements [client.Client].
-func (w *clientWrapper) SubResource(subResource string) client.SubResourceClient {
-	return &subResourceClient{wrapper: w, client: w.client.SubResource(subResource), name: subResource}
-}
-
-// subResourceClient records writes of the status, and separately those of other subresources.
-type subResourceClient struct {
-	wrapper *clientWrapper
-	client  client.SubResourceClient
-	name    string
-}
-
-func (c *subResourceClient) isStatus() bool { return c.name == "status" }
-
-// call executes a call as the wrapper does. If always is false and the case does not execute writes to subresources, it
-// returns success without an effect.
-func (c *subResourceClient) call(
-	ctx context.Context, action Action, into any, always bool, execute func() error,
-) error {
-	return c.wrapper.call(action, into, func() error {
-		if !always && !c.wrapper.executeSubResources {
+// callSubresource executes a call as call does. If the case does not execute calls for subresources, those that do not
+// change the status return success without an effect.
+func (w *clientWrapper) callSubresource(ctx context.Context, c *call.Call, action Action, into any) error {
+	always := isStatus(c) && c.Verb != call.Get && c.Verb != call.Create
+	return w.call(action, into, func() error {
+		if !always && !w.executeSubResources {
 			return nil
 		}
-		err := execute()
-		if c.isStatus() && apierrs.IsNotFound(err) {
-			c.wrapper.explainMissingStatus(ctx, action)
+		err := w.refuseConditions(ctx, c)
+		if err == nil {
+			err = c.Do(ctx, w.client)
+		}
+		if isStatus(c) && apierrs.IsNotFound(err) {
+			w.explainMissingStatus(ctx, action)
 		}
 		return err
 	})
@@ -105,72 +92,80 @@ func (w *clientWrapper) explain(explanation string) {
 	}
 }
 
-// Get implements [client.SubResourceReader].
-func (c *subResourceClient) Get(
-	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceGetOption,
+// doSubresource records writes of the status, and separately those of other subresources.
+func (w *clientWrapper) doSubresource(
+	ctx context.Context, c *call.Call, resource schema.GroupVersionResource,
 ) error {
-	resource, err := c.wrapper.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	action := clientgotesting.NewGetSubresourceAction(resource, obj.GetNamespace(), c.name, obj.GetName())
-	return c.call(ctx, action, subResource, false, func() error { return c.client.Get(ctx, obj, subResource, opts...) })
-}
-
-// Create implements [client.SubResourceWriter].
-func (c *subResourceClient) Create(
-	ctx context.Context, obj, subResource client.Object, opts ...client.SubResourceCreateOption,
-) error {
-	resource, err := c.wrapper.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-	action := bodyAction{
-		clientgotesting.NewCreateSubresourceActionWithOptions(
-			resource, obj.GetName(), c.name, obj.GetNamespace(), subResource, *options.AsCreateOptions(),
-		),
-		obj.GetName(),
-	}
-	if !c.isStatus() {
-		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
-	}
-	return c.call(ctx, action, subResource, false, func() error { return c.client.Create(ctx, obj, subResource, opts...) })
-}
-
-// Update implements [client.SubResourceWriter].
-func (c *subResourceClient) Update(
-	ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption,
-) error {
-	resource, err := c.wrapper.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	body := bodyOr(options.SubResourceBody, obj)
-	var action objectAction = clientgotesting.NewUpdateSubresourceActionWithOptions(
-		resource, c.name, obj.GetNamespace(), body, *options.AsUpdateOptions())
-	if options.SubResourceBody != nil {
-		action = bodyAction{action, obj.GetName()}
-	}
-	if c.isStatus() {
-		recordAction(c.wrapper, &c.wrapper.StatusUpdateActions, action.DeepCopy().(objectAction))
-	} else {
-		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
-	}
-	return c.call(ctx, action, body, c.isStatus(), func() error {
-		if err := c.refuseConditions(ctx, obj, body); err != nil {
-			return err
+	obj := c.Object
+	switch c.Verb {
+	case call.Get:
+		action := clientgotesting.NewGetSubresourceAction(resource, obj.GetNamespace(), c.Subresource, obj.GetName())
+		return w.callSubresource(ctx, c, action, c.Body)
+	case call.Create:
+		options := (&client.SubResourceCreateOptions{}).ApplyOptions(call.Options[client.SubResourceCreateOption](c))
+		action := bodyAction{
+			clientgotesting.NewCreateSubresourceActionWithOptions(
+				resource, obj.GetName(), c.Subresource, obj.GetNamespace(), c.Body, *options.AsCreateOptions(),
+			),
+			obj.GetName(),
 		}
-		return c.client.Update(ctx, obj, opts...)
-	})
+		if !isStatus(c) {
+			recordAction(w, &w.SubResourceActions, action.DeepCopy())
+		}
+		return w.callSubresource(ctx, c, action, c.Body)
+	case call.Update:
+		return w.updateSubresource(ctx, c, resource)
+	case call.Patch:
+		return w.patchSubresource(ctx, c, resource)
+	}
+	return fmt.Errorf("the verb %q of subresources is not recorded", c.Verb)
 }
 
-// refuseConditions returns the error of an API server for new or changed conditions that are invalid: it refuses the
-// whole status. Fake clients store them. Conditions of given objects may be incomplete.
-func (c *subResourceClient) refuseConditions(ctx context.Context, obj, body client.Object) error {
-	written := conditionsOf(body)
-	if !c.isStatus() || len(written) == 0 {
+func (w *clientWrapper) updateSubresource(
+	ctx context.Context, c *call.Call, resource schema.GroupVersionResource,
+) error {
+	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(call.Options[client.SubResourceUpdateOption](c))
+	body := c.Written()
+	var action objectAction = clientgotesting.NewUpdateSubresourceActionWithOptions(
+		resource, c.Subresource, c.Object.GetNamespace(), body, *options.AsUpdateOptions())
+	if options.SubResourceBody != nil {
+		action = bodyAction{action, c.Object.GetName()}
+	}
+	if isStatus(c) {
+		recordAction(w, &w.StatusUpdateActions, action.DeepCopy().(objectAction))
+	} else {
+		recordAction(w, &w.SubResourceActions, action.DeepCopy())
+	}
+	return w.callSubresource(ctx, c, action, body)
+}
+
+func (w *clientWrapper) patchSubresource(
+	ctx context.Context, c *call.Call, resource schema.GroupVersionResource,
+) error {
+	options := (&client.SubResourcePatchOptions{}).ApplyOptions(call.Options[client.SubResourcePatchOption](c))
+	body := c.Written()
+	data, err := c.Patch.Data(body)
+	if err != nil {
+		return err
+	}
+	action := clientgotesting.NewPatchSubresourceActionWithOptions(resource, c.Object.GetNamespace(),
+		c.Object.GetName(), c.Patch.Type(), data, *options.AsPatchOptions(), c.Subresource)
+	if isStatus(c) {
+		recordAction(w, &w.StatusPatchActions, action.DeepCopy().(PatchAction))
+	} else {
+		recordAction(w, &w.SubResourceActions, action.DeepCopy())
+	}
+	return w.callSubresource(ctx, c, action, body)
+}
+
+// refuseConditions returns the error of an API server for an update of the status with new or changed conditions that
+// are invalid: it refuses the whole status. Fake clients store them. Conditions of given objects may be incomplete.
+func (w *clientWrapper) refuseConditions(ctx context.Context, c *call.Call) error {
+	if !isStatus(c) || c.Verb != call.Update {
+		return nil
+	}
+	written, obj := conditionsOf(c.Written()), c.Object
+	if len(written) == 0 {
 		return nil
 	}
 	path := field.NewPath("status", "conditions")
@@ -178,14 +173,14 @@ func (c *subResourceClient) refuseConditions(ctx context.Context, obj, body clie
 		return nil
 	}
 	stored := empty.Like(obj)
-	if err := c.wrapper.client.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
 		return nil //nolint:nilerr // the update fails, too
 	}
 	errs := conditions.Validate(written, conditionsOf(stored), path)
 	if len(errs) == 0 {
 		return nil
 	}
-	gvk, err := c.wrapper.client.GroupVersionKindFor(obj)
+	gvk, err := w.client.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
 	}
@@ -214,60 +209,4 @@ func conditionsOf(obj client.Object) []metav1.Condition {
 	}
 	list, _ := value.Interface().([]metav1.Condition)
 	return list
-}
-
-// Patch implements [client.SubResourceWriter].
-func (c *subResourceClient) Patch(
-	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
-) error {
-	resource, err := c.wrapper.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	body := bodyOr(options.SubResourceBody, obj)
-	data, err := patch.Data(body)
-	if err != nil {
-		return err
-	}
-	action := clientgotesting.NewPatchSubresourceActionWithOptions(
-		resource, obj.GetNamespace(), obj.GetName(), patch.Type(), data, *options.AsPatchOptions(), c.name)
-	if c.isStatus() {
-		recordAction(c.wrapper, &c.wrapper.StatusPatchActions, action.DeepCopy().(PatchAction))
-	} else {
-		recordAction(c.wrapper, &c.wrapper.SubResourceActions, action.DeepCopy())
-	}
-	return c.call(ctx, action, body, c.isStatus(), func() error { return c.client.Patch(ctx, obj, patch, opts...) })
-}
-
-// Apply implements [client.SubResourceWriter].
-func (c *subResourceClient) Apply(
-	ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
-) error {
-	action, err := newApplyAction(ac, c.name)
-	if err != nil {
-		return err
-	}
-	if body := (&client.SubResourceApplyOptions{}).ApplyOpts(opts).SubResourceBody; body != nil {
-		action.ApplyConfiguration = body
-	}
-	if c.isStatus() {
-		err = recordApply(c.wrapper, &c.wrapper.StatusApplyActions, action)
-	} else {
-		err = recordApply(c.wrapper, &c.wrapper.SubResourceActions, action)
-	}
-	if err != nil {
-		return err
-	}
-	return c.call(ctx, action, action.ApplyConfiguration, c.isStatus(), func() error {
-		return c.client.Apply(ctx, ac, opts...)
-	})
-}
-
-// bodyOr returns the body that the caller has passed for a subresource, or the object if there is none.
-func bodyOr(body, obj client.Object) client.Object {
-	if body != nil {
-		return body
-	}
-	return obj
 }

@@ -6,26 +6,23 @@ import (
 	"context"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/call"
 	"trueup.dev/testing/internal/fakeapi"
 )
 
-// Create implements [client.Writer].
-func (w *clientWrapper) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	resource, err := w.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := *(&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
+func (w *clientWrapper) create(ctx context.Context, c *call.Call, resource schema.GroupVersionResource) error {
+	obj := c.Object
+	options := *(&client.CreateOptions{}).ApplyOptions(call.Options[client.CreateOption](c)).AsCreateOptions()
 	action := clientgotesting.NewCreateActionWithOptions(resource, obj.GetNamespace(), obj, options)
 	recordAction(w, &w.CreateActions, action.DeepCopy().(objectAction))
-	err = w.call(action, obj, func() error {
+	err := w.call(action, obj, func() error {
 		// a reactor that has handled the call may have prevented the generation of the name
 		w.generateName(obj)
-		return w.client.Create(ctx, obj, opts...)
+		return c.Do(ctx, w.client)
 	})
 	if apierrs.IsAlreadyExists(err) {
 		w.noteTaken(obj, err)
@@ -34,38 +31,27 @@ func (w *clientWrapper) Create(ctx context.Context, obj client.Object, opts ...c
 	return err
 }
 
-// Update implements [client.Writer].
-func (w *clientWrapper) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	resource, err := w.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := *(&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
-	action := clientgotesting.NewUpdateActionWithOptions(resource, obj.GetNamespace(), obj, options)
+func (w *clientWrapper) update(ctx context.Context, c *call.Call, resource schema.GroupVersionResource) error {
+	options := *(&client.UpdateOptions{}).ApplyOptions(call.Options[client.UpdateOption](c)).AsUpdateOptions()
+	action := clientgotesting.NewUpdateActionWithOptions(resource, c.Object.GetNamespace(), c.Object, options)
 	recordAction(w, &w.UpdateActions, action.DeepCopy().(objectAction))
-	return w.call(action, obj, func() error { return w.client.Update(ctx, obj, opts...) })
+	return w.call(action, c.Object, func() error { return c.Do(ctx, w.client) })
 }
 
-// Patch implements [client.Writer].
-func (w *clientWrapper) Patch(
-	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
-) error {
-	resource, err := w.resourceFor(obj)
+func (w *clientWrapper) patch(ctx context.Context, c *call.Call, resource schema.GroupVersionResource) error {
+	obj := c.Object
+	data, err := c.Patch.Data(obj)
 	if err != nil {
 		return err
 	}
-	data, err := patch.Data(obj)
-	if err != nil {
-		return err
-	}
-	options := *(&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
+	options := *(&client.PatchOptions{}).ApplyOptions(call.Options[client.PatchOption](c)).AsPatchOptions()
 	action := clientgotesting.NewPatchActionWithOptions(
-		resource, obj.GetNamespace(), obj.GetName(), patch.Type(), data, options,
+		resource, obj.GetNamespace(), obj.GetName(), c.Patch.Type(), data, options,
 	)
 	recordAction(w, &w.PatchActions, action.DeepCopy().(PatchAction))
 	return w.call(action, obj, func() error {
 		version := obj.GetResourceVersion()
-		if err := w.client.Patch(ctx, obj, patch, opts...); err != nil {
+		if err := c.Do(ctx, w.client); err != nil {
 			return err
 		}
 		w.noteMoved(action, version, obj)
@@ -73,37 +59,44 @@ func (w *clientWrapper) Patch(
 	})
 }
 
-// Apply implements [client.Writer].
-func (w *clientWrapper) Apply(ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	action, err := newApplyAction(ac, "")
+// apply applies a configuration to an object or to a subresource.
+func (w *clientWrapper) apply(ctx context.Context, c *call.Call) error {
+	action, err := newApplyAction(c.Config, c.Subresource)
 	if err != nil {
 		return err
 	}
-	if err := recordApply(w, &w.ApplyActions, action); err != nil {
+	if !c.OfSubresource() {
+		if err := recordApply(w, &w.ApplyActions, action); err != nil {
+			return err
+		}
+		return w.call(action, c.Config, func() error { return c.Do(ctx, w.client) })
+	}
+	options := (&client.SubResourceApplyOptions{}).ApplyOpts(call.Options[client.SubResourceApplyOption](c))
+	if body := options.SubResourceBody; body != nil {
+		action.ApplyConfiguration = body
+	}
+	if isStatus(c) {
+		err = recordApply(w, &w.StatusApplyActions, action)
+	} else {
+		err = recordApply(w, &w.SubResourceActions, action)
+	}
+	if err != nil {
 		return err
 	}
-	return w.call(action, ac, func() error { return w.client.Apply(ctx, ac, opts...) })
+	return w.callSubresource(ctx, c, action, action.ApplyConfiguration)
 }
 
-// Delete implements [client.Writer].
-func (w *clientWrapper) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	resource, err := w.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := *(&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
-	action := clientgotesting.NewDeleteActionWithOptions(resource, obj.GetNamespace(), obj.GetName(), options)
+func (w *clientWrapper) delete(ctx context.Context, c *call.Call, resource schema.GroupVersionResource) error {
+	options := *(&client.DeleteOptions{}).ApplyOptions(call.Options[client.DeleteOption](c)).AsDeleteOptions()
+	action := clientgotesting.NewDeleteActionWithOptions(
+		resource, c.Object.GetNamespace(), c.Object.GetName(), options,
+	)
 	recordAction(w, &w.DeleteActions, action.DeepCopy().(DeleteAction))
-	return w.call(action, nil, func() error { return w.client.Delete(ctx, obj, opts...) })
+	return w.call(action, nil, func() error { return c.Do(ctx, w.client) })
 }
 
-// DeleteAllOf implements [client.Writer].
-func (w *clientWrapper) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	resource, err := w.resourceFor(obj)
-	if err != nil {
-		return err
-	}
-	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+func (w *clientWrapper) deleteAllOf(ctx context.Context, c *call.Call, resource schema.GroupVersionResource) error {
+	options := (&client.DeleteAllOfOptions{}).ApplyOptions(call.Options[client.DeleteAllOfOption](c))
 	action := clientgotesting.DeleteCollectionActionImpl{
 		ListRestrictions: restrictions(&options.ListOptions),
 		DeleteOptions:    *options.AsDeleteOptions(),
@@ -111,7 +104,7 @@ func (w *clientWrapper) DeleteAllOf(ctx context.Context, obj client.Object, opts
 	}
 	action.Verb, action.Resource, action.Namespace = "delete-collection", resource, options.Namespace
 	recordAction(w, &w.DeleteCollectionActions, action.DeepCopy().(DeleteCollectionAction))
-	return w.call(action, nil, func() error { return w.client.DeleteAllOf(ctx, obj, opts...) })
+	return w.call(action, nil, func() error { return c.Do(ctx, w.client) })
 }
 
 // recordApply adds a copy of an action to one of the lists.
