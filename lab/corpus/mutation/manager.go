@@ -21,14 +21,14 @@ func intercept(s converge.Scenario, by func(client.Client, client.Reader) interc
 	if create := s.New; create != nil {
 		s.New = func(env converge.Env) reconcile.Reconciler {
 			i := by(env.Client, env.APIReader)
-			env.Client = &intercepted{Client: env.Client, by: i}
+			env.Client = intercepted(env.Client, i)
 			return reconciler(create(env), i)
 		}
 	}
 	if setup := s.Setup; setup != nil {
 		s.Setup = func(mgr manager.Manager) error {
 			i := by(mgr.GetClient(), mgr.GetAPIReader())
-			return setup(&interceptedManager{Manager: mgr, client: &intercepted{Client: mgr.GetClient(), by: i}, by: i})
+			return setup(&interceptedManager{Manager: mgr, client: intercepted(mgr.GetClient(), i), by: i})
 		}
 	}
 	return s

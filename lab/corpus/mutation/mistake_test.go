@@ -122,7 +122,7 @@ func TestMistakes(t *testing.T) {
 			}
 			log := &journal{Client: memapi.New(memapi.Options{Registry: registry}).Client("test")}
 			m := &mutator{Site: test.at, Mistake: test.mistake, live: log.Client, effects: &effects{}}
-			c := &intercepted{Client: log, by: m}
+			c := intercepted(log, m)
 			_, err = reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 				return reconcile.Result{}, steps(ctx, c)
 			}), m).Reconcile(t.Context(), reconcile.Request{})
@@ -164,7 +164,7 @@ func TestIgnoreError(t *testing.T) {
 			}
 			sent := old.DeepCopy()
 			sent.Data = map[string]string{"key": "new"}
-			if err := (&intercepted{Client: inner, by: m}).Update(t.Context(), sent); err != nil {
+			if err := intercepted(inner, m).Update(t.Context(), sent); err != nil {
 				t.Errorf("%s: %v", mistake, err)
 			}
 			if err := inner.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
