@@ -12,6 +12,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/offline"
 	"trueup.dev/observe"
@@ -32,7 +33,7 @@ type processManager struct {
 	// busy reports whether runnables other than controllers were added.
 	busy bool
 	// controllers are the controllers by name, and queues those of the controllers.
-	controllers map[string]offline.Controller
+	controllers map[string]ctrlfields.Controller
 	queues      map[string]*controllerQueue
 }
 
@@ -41,7 +42,7 @@ var _ ctrlmanager.Manager = (*processManager)(nil)
 // newManager returns the manager of a process, which is always the leader.
 func newManager(p *process, c client.Client) *processManager {
 	m := &processManager{
-		process: p, cache: &processCache{process: p, Reader: c}, controllers: map[string]offline.Controller{},
+		process: p, cache: &processCache{process: p, Reader: c}, controllers: map[string]ctrlfields.Controller{},
 		queues: map[string]*controllerQueue{},
 	}
 	m.Leader = true
@@ -60,7 +61,7 @@ func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
 	if lifecycle.IsStartWatch(runnable) {
 		return nil
 	}
-	if controller, ok := offline.ControllerOf(runnable); ok {
+	if controller, ok := ctrlfields.ControllerOf(runnable); ok {
 		m.watchController(controller)
 	} else {
 		m.busy = true
@@ -68,7 +69,7 @@ func (m *processManager) Add(runnable ctrlmanager.Runnable) error {
 	return m.Manager.Add(runnable)
 }
 
-func (m *processManager) watchController(controller offline.Controller) {
+func (m *processManager) watchController(controller ctrlfields.Controller) {
 	name := controller.Name()
 	queue := &controllerQueue{process: m.process, name: name, limiter: newRateLimiter(), shadow: true}
 	m.controllers[name], m.queues[name] = controller, queue

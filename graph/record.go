@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/offline"
 )
 
@@ -86,7 +87,7 @@ func (m *recordingManager) graph() *Graph {
 			g.Controllers = append(g.Controllers, part.Controllers...)
 			g.Webhooks = append(g.Webhooks, part.Webhooks...)
 		}
-		controller, ok := offline.ControllerOf(runnable)
+		controller, ok := ctrlfields.ControllerOf(runnable)
 		if !ok {
 			continue
 		}

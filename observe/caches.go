@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"trueup.dev/internal/ctrlfields"
 )
 
 // CacheWait means that a controller has not started for some seconds, because the cache of a kind has not been filled:
@@ -243,7 +245,7 @@ func (c *controllerObserver) tryList(ctx context.Context, informers cache.Cache,
 	if address(informers) != address(c.mgr.GetCache()) || kind.Version == "" {
 		return nil
 	}
-	for _, namespace := range namespacesOf(reflect.ValueOf(informers), kind) {
+	for _, namespace := range ctrlfields.Namespaces(informers, kind) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
@@ -252,36 +254,3 @@ func (c *controllerObserver) tryList(ctx context.Context, informers cache.Cache,
 	}
 	return nil
 }
-
-// namespacesOf returns the namespaces of the objects that a cache of controller-runtime has of a kind. All namespaces
-// are "". The fields are not exported: if they have changed, it is all namespaces.
-func namespacesOf(informers reflect.Value, kind schema.GroupVersionKind) []string {
-	for informers.Kind() == reflect.Interface || informers.Kind() == reflect.Pointer {
-		informers = informers.Elem()
-	}
-	if informers.Kind() != reflect.Struct {
-		return []string{""}
-	}
-	if byKind := informers.FieldByName("caches"); byKind.IsValid() && byKind.Type() == reflect.TypeFor[kindCaches]() {
-		if of := byKind.MapIndex(reflect.ValueOf(kind)); of.IsValid() {
-			return namespacesOf(of, kind)
-		}
-	}
-	if rest := informers.FieldByName("defaultCache"); rest.IsValid() {
-		return namespacesOf(rest, kind)
-	}
-	namespaces := []string{}
-	all := informers.FieldByName("namespaceToCache")
-	if all.IsValid() && all.Kind() == reflect.Map {
-		for _, key := range all.MapKeys() {
-			namespaces = append(namespaces, key.String())
-		}
-	}
-	if len(namespaces) == 0 {
-		return []string{""}
-	}
-	slices.Sort(namespaces)
-	return namespaces
-}
-
-type kindCaches = map[schema.GroupVersionKind]cache.Cache

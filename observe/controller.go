@@ -5,7 +5,6 @@ package observe
 import (
 	"context"
 	"errors"
-	"reflect"
 	"sync"
 	"time"
 	"weak"
@@ -14,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/nilcheck"
 	"trueup.dev/internal/panics"
 	"trueup.dev/internal/step"
@@ -35,12 +34,10 @@ import (
 // and results. They also show the calls of the reconciler, and its loops, if it uses a client of [Client]. Controllers
 // of package reconcilers and of package operator call this function themselves.
 func Controller(bldr *builder.Builder) *builder.Builder {
-	field := reflect.ValueOf(bldr).Elem().FieldByName("newController")
-	if !field.IsValid() || field.Type() != reflect.TypeFor[newController]() {
+	hook, ok := ctrlfields.NewControllerOf(bldr)
+	if !ok {
 		return bldr // controller-runtime has changed: the controller works, but is not observed
 	}
-	// A builder has no option for this.
-	hook := (*newController)(field.Addr().UnsafePointer())
 	create := *hook
 	if create == nil {
 		create = controller.NewTyped[reconcile.Request]
@@ -63,25 +60,13 @@ func Controller(bldr *builder.Builder) *builder.Builder {
 	return bldr
 }
 
-type newController = func(
-	name string, mgr manager.Manager, options controller.Options,
-) (controller.Controller, error)
-
 // kindOf returns the kind of the objects that a controller reconciles, or the empty kind.
 func kindOf(mgr manager.Manager, bldr *builder.Builder) schema.GroupVersionKind {
-	input := reflect.ValueOf(bldr).Elem().FieldByName("forInput")
-	if !input.IsValid() || input.Kind() != reflect.Struct {
+	input, _ := ctrlfields.ForInput(bldr)
+	if nilcheck.IsNilPointer(input.Object) {
 		return schema.GroupVersionKind{}
 	}
-	field := input.FieldByName("object")
-	if !field.IsValid() || field.Type() != reflect.TypeFor[client.Object]() {
-		return schema.GroupVersionKind{}
-	}
-	obj := *(*client.Object)(field.Addr().UnsafePointer())
-	if nilcheck.IsNilPointer(obj) {
-		return schema.GroupVersionKind{}
-	}
-	gvk, _ := apiutil.GVKForObject(obj, mgr.GetScheme())
+	gvk, _ := apiutil.GVKForObject(input.Object, mgr.GetScheme())
 	return gvk
 }
 

@@ -5,7 +5,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -192,37 +192,16 @@ func (c *controllerObserver) noteWatch(src source.Source) {
 
 // watchedBy returns the object and the cache of a source that watches a kind.
 func watchedBy(src source.Source) (obj client.Object, informers cache.Cache, ok bool) {
-	value := reflect.ValueOf(src)
-	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
-		return nil, nil, false
-	}
-	ofType, ofCache := value.Elem().FieldByName("Type"), value.Elem().FieldByName("Cache")
-	if !ofType.IsValid() || !ofCache.IsValid() || !ofType.CanInterface() || !ofCache.CanInterface() {
-		return nil, nil, false
-	}
-	obj, isObject := ofType.Interface().(client.Object)
-	informers, isCache := ofCache.Interface().(cache.Cache)
-	return obj, informers, isObject && isCache && !nilcheck.IsNilPointer(obj)
+	kind, ok := ctrlfields.KindOf(src)
+	return kind.Object, kind.Cache, ok && !nilcheck.IsNilPointer(kind.Object)
 }
 
-// watch returns a copy of a source that watches a kind, with a handler that records events. The type of these sources
-// is internal to controller-runtime, but its fields are exported. If it has changed, ok is false, and then causes do
+// watch returns a copy of a source that watches a kind, with a handler that records events. If ok is false, causes do
 // not name the object.
 func (c *controllerObserver) watch(src source.Source) (_ source.Source, ok bool) {
-	value := reflect.ValueOf(src)
-	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
-		return nil, false
-	}
-	field := value.Elem().FieldByName("Handler")
-	if !field.IsValid() || !field.CanSet() || field.Type() != reflect.TypeFor[handler.EventHandler]() || field.IsNil() {
-		return nil, false
-	}
-	copied := reflect.New(value.Type().Elem())
-	copied.Elem().Set(value.Elem())
-	observed := &eventHandler{EventHandler: field.Interface().(handler.EventHandler), controller: c}
-	copied.Elem().FieldByName("Handler").Set(reflect.ValueOf(observed))
-	result, ok := copied.Interface().(source.Source)
-	return result, ok
+	return ctrlfields.WithHandler(src, func(original handler.EventHandler) handler.EventHandler {
+		return &eventHandler{EventHandler: original, controller: c}
+	})
 }
 
 // notingSource records that a request comes from this source.

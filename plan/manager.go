@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/offline"
 )
 
@@ -30,7 +31,7 @@ var _ ctrlmanager.Manager = (*manager)(nil)
 
 // Add keeps a runnable. A controller gets a queue that starts no reconciles.
 func (m *manager) Add(runnable ctrlmanager.Runnable) error {
-	controller, ok := offline.ControllerOf(runnable)
+	controller, ok := ctrlfields.ControllerOf(runnable)
 	if !ok {
 		return m.Manager.Add(runnable)
 	}

@@ -6,25 +6,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/graph"
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/servedstatus"
 	"trueup.dev/internal/setups"
 	"trueup.dev/internal/step"
@@ -245,32 +243,21 @@ type readWatch struct {
 
 // watchesOf returns the watches of a builder with handlers that the user chose. It returns false if it cannot read all
 // of them.
-//
-// Builders do not export their watches, so watchesOf reads unexported fields of controller-runtime. It checks their
-// types first. If a type has changed, it returns false.
 func watchesOf(mgr Manager, bldr *Builder, record *setups.Record) ([]readWatch, bool) {
-	fields := reflect.ValueOf(bldr).Elem()
-	inputs, ok := unexported[[]builder.WatchesInput[Request]](fields, "watchesInput")
-	sources, alsoOK := unexported[[]source.Source](fields, "rawSources")
-	filters, andOK := unexported[[]predicate.Predicate](fields, "globalPredicates")
+	inputs, ok := ctrlfields.WatchesInputs(bldr)
+	sources, alsoOK := ctrlfields.RawSources(bldr)
+	filters, andOK := ctrlfields.GlobalPredicates(bldr)
 	if !ok || !alsoOK || !andOK {
 		return nil, false
 	}
 	watches, complete := []readWatch{}, true
-	for i := range *inputs {
-		input := reflect.ValueOf(&(*inputs)[i]).Elem()
-		object, ok := unexported[client.Object](input, "obj")
-		eventHandler, alsoOK := unexported[handler.EventHandler](input, "handler")
-		predicates, andOK := unexported[[]predicate.Predicate](input, "predicates")
-		if !ok || !alsoOK || !andOK {
-			return nil, false
-		}
+	for i, input := range inputs {
 		watches = append(watches, readWatch{
-			by: record.Watch(i), cache: mgr.GetCache(), object: *object, metadataOnly: isMetadataOnly(input),
-			handler: *eventHandler, predicates: slices.Concat(*filters, *predicates),
+			by: record.Watch(i), cache: mgr.GetCache(), object: input.Object, metadataOnly: input.MetadataOnly,
+			handler: input.Handler, predicates: slices.Concat(filters, input.Predicates),
 		})
 	}
-	for i, src := range *sources {
+	for i, src := range sources {
 		switch src := src.(type) {
 		case *ownerIndexSource, startSource, *servedstatus.Source:
 			continue // these sources deliver no events
@@ -287,42 +274,17 @@ func watchesOf(mgr Manager, bldr *Builder, record *setups.Record) ([]readWatch, 
 	return watches, complete
 }
 
-// readSource reads a [source.Kind]. Its type is internal to controller-runtime, but its fields are exported.
-func readSource(src any) (watch readWatch, ok bool) {
-	value := reflect.ValueOf(src)
-	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
+// readSource reads a [source.Kind].
+func readSource(src source.Source) (watch readWatch, ok bool) {
+	kind, ok := ctrlfields.KindOf(src)
+	if !ok || kind.Handler == nil {
 		return watch, false
 	}
-	object, hasObject := exported[client.Object](value.Elem(), "Type")
-	informers, hasCache := exported[cache.Cache](value.Elem(), "Cache")
-	eventHandler, hasHandler := exported[any](value.Elem(), "Handler")
-	if !hasObject || !hasCache || !hasHandler {
-		return watch, false
+	watch = readWatch{cache: kind.Cache, object: kind.Object, handler: kind.Handler, predicates: kind.Predicates}
+	if kind.TypedPredicates {
+		watch.predicates = []predicate.Predicate{nil} // unknown
 	}
-	watch = readWatch{cache: informers, object: object, handler: eventHandler}
-	predicates, ok := exported[[]predicate.Predicate](value.Elem(), "Predicates")
-	if !ok {
-		// The predicates have the Go type of the object. They are unknown.
-		predicates = []predicate.Predicate{nil}
-	}
-	watch.predicates = predicates
 	return watch, true
-}
-
-// unexported returns a pointer to a field of an addressable struct, if the field has the type T.
-func unexported[T any](of reflect.Value, name string) (*T, bool) {
-	field := of.FieldByName(name)
-	if !field.IsValid() || field.Type() != reflect.TypeFor[T]() {
-		return nil, false
-	}
-	return (*T)(field.Addr().UnsafePointer()), true
-}
-
-func exported[T any](of reflect.Value, name string) (value T, ok bool) {
-	if field := of.FieldByName(name); field.IsValid() && field.CanInterface() {
-		value, ok = field.Interface().(T)
-	}
-	return value, ok
 }
 
 // deliveredBy returns which events certainly pass all predicates.

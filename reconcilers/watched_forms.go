@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/nilcheck"
 )
@@ -88,47 +88,37 @@ func isLight(obj runtime.Object) bool {
 
 // watchesOfOwn returns the watches of a builder that enqueue the resource and its owner, see watchesOf.
 func watchesOfOwn(mgr Manager, bldr *Builder) []readWatch {
-	fields := reflect.ValueOf(bldr).Elem()
-	input, ok := unexported[builder.ForInput](fields, "forInput")
-	owned, alsoOK := unexported[[]builder.OwnsInput](fields, "ownsInput")
-	filters, andOK := unexported[[]predicate.Predicate](fields, "globalPredicates")
+	input, ok := ctrlfields.ForInput(bldr)
+	owned, alsoOK := ctrlfields.OwnsInputs(bldr)
+	filters, andOK := ctrlfields.GlobalPredicates(bldr)
 	if !ok || !alsoOK || !andOK {
 		return nil
 	}
 	watches := []readWatch{}
-	add := func(input reflect.Value, eventHandler handler.EventHandler) {
-		object, ok := unexported[client.Object](input, "object")
-		predicates, alsoOK := unexported[[]predicate.Predicate](input, "predicates")
-		if !ok || !alsoOK || nilcheck.IsNilPointer(*object) {
+	add := func(input ctrlfields.Input, eventHandler handler.EventHandler) {
+		if nilcheck.IsNilPointer(input.Object) {
 			return
 		}
 		watches = append(watches, readWatch{
-			cache: mgr.GetCache(), object: *object, metadataOnly: isMetadataOnly(input), handler: eventHandler,
-			predicates: slices.Concat(*filters, *predicates),
+			cache: mgr.GetCache(), object: input.Object, metadataOnly: input.MetadataOnly, handler: eventHandler,
+			predicates: slices.Concat(filters, input.Predicates),
 		})
 	}
-	add(reflect.ValueOf(input).Elem(), &handler.EnqueueRequestForObject{})
+	add(input, &handler.EnqueueRequestForObject{})
 	if len(watches) == 0 {
 		return nil
 	}
 	if _, err := apiutil.GVKForObject(watches[0].object, mgr.GetScheme()); err != nil {
 		return nil // EnqueueRequestForOwner would panic; the builder returns a better error
 	}
-	for i := range *owned {
-		input := reflect.ValueOf(&(*owned)[i]).Elem()
+	for _, input := range owned {
 		options := []handler.OwnerOption{handler.OnlyControllerOwner()}
-		if every := input.FieldByName("matchEveryOwner"); every.IsValid() && every.Kind() == reflect.Bool && every.Bool() {
+		if input.MatchEveryOwner {
 			options = nil
 		}
 		add(input, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), watches[0].object, options...))
 	}
 	return watches
-}
-
-// isMetadataOnly reports whether an input of a builder has the option [builder.OnlyMetadata].
-func isMetadataOnly(input reflect.Value) bool {
-	projection := input.FieldByName("objectProjection")
-	return projection.IsValid() && projection.CanInt() && projection.Int() != 0
 }
 
 // formClient is the client of a cluster. It tells the controller of each request what the request reads from the cache.
@@ -267,18 +257,9 @@ func blankOf(gvk schema.GroupVersionKind, like runtime.Object, scheme *runtime.S
 }
 
 // readsFromCache returns a function that reports whether a client reads a kind in the form of an object, or of a list,
-// from its cache. The options of a client are not exported, so readsFromCache reads unexported fields of
-// controller-runtime. For another client it assumes the default options.
+// from its cache. For clients that are not from controller-runtime it assumes the default options.
 func readsFromCache(c client.Client) func(gvk schema.GroupVersionKind, obj runtime.Object) bool {
-	uncached, unstructuredToo := map[schema.GroupVersionKind]struct{}{}, false
-	if value := reflect.ValueOf(c); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
-		if field, ok := unexported[map[schema.GroupVersionKind]struct{}](value.Elem(), "uncachedGVKs"); ok {
-			uncached = *field
-		}
-		if field, ok := unexported[bool](value.Elem(), "cacheUnstructured"); ok {
-			unstructuredToo = *field
-		}
-	}
+	uncached, unstructuredToo := ctrlfields.CacheOptions(c)
 	return func(gvk schema.GroupVersionKind, obj runtime.Object) bool {
 		_, live := uncached[gvk]
 		_, untyped := obj.(runtime.Unstructured)

@@ -2,6 +2,5 @@
 
 // Package offline provides the parts of a controller-runtime manager that need no API server.
 //
-// A test sets up a reconciler with a [Manager], whose clients and caches it provides, and inspects or replaces parts of
-// the controllers that the set-up adds, see [Controller].
+// A test sets up a reconciler with a [Manager], whose clients and caches it provides.
 package offline

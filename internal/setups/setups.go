@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+
+	"trueup.dev/internal/ctrlfields"
 )
 
 // Record records the watches of one builder. One goroutine sets up a tree.
@@ -49,22 +51,14 @@ func Enter(ctx context.Context, part any) (leave func()) {
 // attribute attributes the watches since the last call to the reconciler that is being set up.
 func (r *Record) attribute() {
 	current := r.stack[len(r.stack)-1]
-	for len(r.inputs) < length(r.builder, "watchesInput") {
+	inputs, _ := ctrlfields.WatchesInputs(r.builder)
+	for len(r.inputs) < len(inputs) {
 		r.inputs = append(r.inputs, current)
 	}
-	for len(r.sources) < length(r.builder, "rawSources") {
+	sources, _ := ctrlfields.RawSources(r.builder)
+	for len(r.sources) < len(sources) {
 		r.sources = append(r.sources, current)
 	}
-}
-
-// length returns the length of a slice in a field of a builder. Builders do not export their watches. It returns 0 if
-// there is no such field.
-func length(bldr *builder.Builder, name string) int {
-	field := reflect.ValueOf(bldr).Elem().FieldByName(name)
-	if !field.IsValid() || field.Kind() != reflect.Slice {
-		return 0
-	}
-	return field.Len()
 }
 
 // Watch returns the reconciler that registered a watch of the builder, by its index.

@@ -5,7 +5,6 @@ package mutation
 import (
 	"context"
 	"errors"
-	"reflect"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge"
+	"trueup.dev/internal/ctrlfields"
 )
 
 // intercept sends all requests of a scenario's reconciler through an interceptor. Each process gets a new one, because
@@ -47,15 +47,10 @@ func (m *interceptedManager) GetClient() client.Client { return m.client }
 // Unwrap returns the manager of the scenario, for [converge.EnvOf].
 func (m *interceptedManager) Unwrap() manager.Manager { return m.Manager }
 
-// Add passes the reconciles of a controller to the interceptor. The reconciler of the controller is in an exported
-// field of an unexported type.
+// Add passes the reconciles of a controller to the interceptor.
 func (m *interceptedManager) Add(runnable manager.Runnable) error {
-	if value := reflect.ValueOf(runnable); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
-		if field := value.Elem().FieldByName("Do"); field.IsValid() && field.CanSet() {
-			if inner, ok := field.Interface().(reconcile.Reconciler); ok {
-				field.Set(reflect.ValueOf(reconciler(inner, m.by)))
-			}
-		}
+	if c, ok := ctrlfields.ControllerOf(runnable); ok {
+		c.WrapReconciler(func(inner reconcile.Reconciler) reconcile.Reconciler { return reconciler(inner, m.by) })
 	}
 	return m.Manager.Add(runnable)
 }

@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"trueup.dev/internal/offline"
+	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/reconcilers"
 )
 
 // observedController is a controller whose workers get no requests.
 type observedController struct {
-	offline.Controller
+	ctrlfields.Controller
 
 	runnable manager.Runnable
 	queue    *requestQueue
@@ -28,7 +28,7 @@ type observedController struct {
 
 // observeController returns nil for runnables other than controllers.
 func observeController(runnable manager.Runnable) (*observedController, error) {
-	controller, ok := offline.ControllerOf(runnable)
+	controller, ok := ctrlfields.ControllerOf(runnable)
 	if !ok {
 		if _, ok := runnable.(interface{ GetLogger() logr.Logger }); ok {
 			return nil, fmt.Errorf(

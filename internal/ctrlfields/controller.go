@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package offline
+package ctrlfields
 
 import (
 	"reflect"
@@ -21,8 +21,7 @@ type NewQueue = func(
 
 // Controller gives access to a controller of [reconcile.Request] that controller-runtime has built. The reconciler and
 // the options of such a controller are in exported fields, but its type is internal to controller-runtime, and builders
-// offer no way to change the options that an author sets. Controller uses reflection for that, and nothing else in the
-// project does.
+// offer no way to change the options that an author sets.
 //
 // Its methods must not be called before [ControllerOf] has returned true. Changes have an effect before the controller
 // is started.
@@ -31,18 +30,18 @@ type Controller struct{ fields reflect.Value }
 // ControllerOf returns the controller that a runnable is. It returns false for all other runnables, including
 // controllers of other types of requests.
 func ControllerOf(runnable manager.Runnable) (Controller, bool) {
-	pointer := reflect.ValueOf(runnable)
-	if pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
+	fields, ok := structOf(runnable)
+	if !ok {
 		return Controller{}, false
 	}
-	c := Controller{pointer.Elem()}
+	c := Controller{fields}
 	return c, c.settable("Do", reflect.TypeFor[reconcile.Reconciler]()) &&
 		c.settable("NewQueue", reflect.TypeFor[NewQueue]()) && c.fields.FieldByName("Queue").IsValid()
 }
 
 func (c Controller) settable(name string, t reflect.Type) bool {
-	field := c.fields.FieldByName(name)
-	return field.IsValid() && field.CanSet() && field.Type() == t
+	found := c.fields.FieldByName(name)
+	return found.IsValid() && found.CanSet() && found.Type() == t
 }
 
 // Name returns the name of the controller.
@@ -89,9 +88,7 @@ func (c Controller) Options() controller.Options {
 	}
 }
 
-func option[T any](c Controller, name string) (value T) {
-	if field := c.fields.FieldByName(name); field.IsValid() {
-		value, _ = field.Interface().(T)
-	}
+func option[T any](c Controller, name string) T {
+	value, _ := exported[T](c.fields, name)
 	return value
 }
