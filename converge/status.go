@@ -3,8 +3,6 @@
 package converge
 
 import (
-	"reflect"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objectstatus"
 )
 
 // objectStatus is the part of a status that has a conventional meaning.
@@ -42,24 +41,13 @@ func statusOf(obj client.Object) objectStatus {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return untypedStatus(u)
 	}
-	status := reflect.Indirect(reflect.ValueOf(obj)).FieldByName("Status")
-	for status.Kind() == reflect.Pointer {
-		status = status.Elem()
-	}
-	if status.Kind() != reflect.Struct {
-		return objectStatus{}
-	}
-	s := objectStatus{}
-	if observed := status.FieldByName("ObservedGeneration"); observed.IsValid() && observed.Kind() == reflect.Int64 {
-		s.observed = observed.Int()
-	}
-	if conditions := status.FieldByName("Conditions"); conditions.IsValid() && conditions.CanConvert(conditionsType) {
-		s.conditions, _ = conditions.Convert(conditionsType).Interface().([]metav1.Condition)
+	fields := objectstatus.Of(obj)
+	s := objectStatus{conditions: fields.ReadConditions(obj)}
+	if observed := fields.ObservedGeneration(obj); observed != nil {
+		s.observed = *observed
 	}
 	return s
 }
-
-var conditionsType = reflect.TypeFor[[]metav1.Condition]()
 
 func untypedStatus(u *unstructured.Unstructured) objectStatus {
 	s := objectStatus{}

@@ -5,7 +5,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/objectstatus"
 	"trueup.dev/reconcilers"
 )
 
@@ -25,51 +25,17 @@ const ConditionRetriesExhausted = "RetriesExhausted"
 // maxConflicts is the maximum number of attempts to write the condition when the write conflicts.
 const maxConflicts = 3
 
-// statusFields points to the status fields that this package uses, nil for fields that the Go type does not have.
-type statusFields struct {
-	observedGeneration *int64
-	conditions         *[]metav1.Condition
+// observedGeneration returns a pointer to the observedGeneration in the status of a resource, or nil.
+func observedGeneration(obj client.Object) *int64 {
+	return objectstatus.Of(obj).ObservedGeneration(obj)
 }
 
-func statusOf(obj client.Object) statusFields {
-	value := reflect.ValueOf(obj).Elem()
-	if value.Kind() != reflect.Struct {
-		return statusFields{}
-	}
-	status := fieldOf(value, "Status")
-	if status.Kind() == reflect.Pointer {
-		status = status.Elem()
-	}
-	if status.Kind() != reflect.Struct {
-		return statusFields{}
-	}
-	fields := statusFields{}
-	if field := fieldOf(status, "ObservedGeneration"); field.IsValid() {
-		fields.observedGeneration, _ = field.Addr().Interface().(*int64)
-	}
-	if field := fieldOf(status, "Conditions"); field.IsValid() {
-		fields.conditions, _ = field.Addr().Interface().(*[]metav1.Condition)
-	}
-	return fields
-}
-
-// fieldOf returns a field of a struct. The result is invalid if the field does not exist or is in an embedded struct
-// that is nil.
-func fieldOf(value reflect.Value, name string) reflect.Value {
-	field, ok := value.Type().FieldByName(name)
-	if !ok {
-		return reflect.Value{}
-	}
-	found, err := value.FieldByIndexErr(field.Index)
-	if err != nil {
-		return reflect.Value{}
-	}
-	return found
-}
+// conditionsOf returns a pointer to the conditions in the status of a resource, or nil.
+func conditionsOf(obj client.Object) *[]metav1.Condition { return objectstatus.Of(obj).Conditions(obj) }
 
 // reflect updates the condition of the resource after an attempt. All handlers of a resource share the condition.
 func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileAction, again *pending) error {
-	conditions := statusOf(resource).conditions
+	conditions := conditionsOf(resource)
 	exhausted := again != nil && again.exhausted
 	switch {
 	case conditions == nil || r.place.foreignStatus:
@@ -83,9 +49,9 @@ func (r *WithEdge[T]) reflect(ctx context.Context, resource T, action ReconcileA
 	}
 	change := func(obj client.Object) bool {
 		if !exhausted {
-			return meta.RemoveStatusCondition(statusOf(obj).conditions, ConditionRetriesExhausted)
+			return meta.RemoveStatusCondition(conditionsOf(obj), ConditionRetriesExhausted)
 		}
-		return meta.SetStatusCondition(statusOf(obj).conditions, metav1.Condition{
+		return meta.SetStatusCondition(conditionsOf(obj), metav1.Condition{
 			Type: ConditionRetriesExhausted, Status: metav1.ConditionTrue, Reason: action.String() + "Failed",
 			Message: truncated(again.err.Error()), ObservedGeneration: obj.GetGeneration(),
 		})

@@ -130,7 +130,7 @@ func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, 
 // adoptObservedGeneration copies observedGeneration from the handler's copy, in case the handler has written the
 // status itself. The copy then has another resource version.
 func adoptObservedGeneration(to, from client.Object) {
-	written, noted := statusOf(from).observedGeneration, statusOf(to).observedGeneration
+	written, noted := observedGeneration(from), observedGeneration(to)
 	if written != nil && noted != nil && *written == to.GetGeneration() &&
 		from.GetResourceVersion() != to.GetResourceVersion() {
 		*noted = *written

@@ -125,7 +125,7 @@ func (r *Opinionated[T]) observed(resource T) *int64 {
 	if r.Handler.place.foreignStatus {
 		return nil
 	}
-	return statusOf(resource).observedGeneration
+	return observedGeneration(resource)
 }
 
 // alias returns the former name of the finalizer that the resource has, or "".

@@ -3,7 +3,6 @@
 package reconcilers
 
 import (
-	"reflect"
 	"sync"
 	"time"
 
@@ -89,21 +88,15 @@ func (l *loopConditions) requeue(config Config, req Request, result Result) Resu
 
 // setLoopCondition sets the condition of a resource in a hot loop, or removes it.
 func (s *statusType) setLoopCondition(obj client.Object, config Config, loops *loopConditions, req Request) {
-	status := s.value(obj)
-	if config.LoopCondition == "" || s.conditions == nil || !status.IsValid() {
+	conditions := s.Conditions(obj)
+	if config.LoopCondition == "" || conditions == nil {
 		return
 	}
-	field, err := status.FieldByIndexErr(s.conditions)
-	if err != nil {
-		return
-	}
-	conditions := field.Interface().([]metav1.Condition)
 	if loop, remaining := loops.get(config, req); remaining > 0 {
-		meta.SetStatusCondition(&conditions, metav1.Condition{
+		meta.SetStatusCondition(conditions, metav1.Condition{
 			Type: config.LoopCondition, Status: metav1.ConditionTrue, Reason: loop.reason, Message: loop.message,
 		})
-	} else if meta.FindStatusCondition(conditions, config.LoopCondition) != nil {
-		meta.RemoveStatusCondition(&conditions, config.LoopCondition)
+	} else if meta.FindStatusCondition(*conditions, config.LoopCondition) != nil {
+		meta.RemoveStatusCondition(conditions, config.LoopCondition)
 	}
-	field.Set(reflect.ValueOf(conditions))
 }

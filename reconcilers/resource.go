@@ -179,7 +179,7 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 // checkStatus makes the controller log at its start if the status that it writes is not served. The Go type of an
 // unstructured resource does not say whether the resource has a status.
 func (r *ResourceReconciler[T]) checkStatus(ctx context.Context, bldr *Builder) {
-	if r.SkipStatusUpdate || r.status.field == nil || r.Config.Discovery == nil {
+	if r.SkipStatusUpdate || r.status.Index == nil || r.Config.Discovery == nil {
 		return
 	}
 	if gvk, err := r.Config.GroupVersionKindFor(r.Type); err == nil {
@@ -216,7 +216,7 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 		problems.add("ResourceReconciler %q must define Reconciler", r.Name)
 	}
 	problems.nested(ctx, r.Reconciler, "ResourceReconciler %q must have a valid Reconciler", r.Name)
-	if r.Config.LoopCondition != "" && r.status.conditions == nil {
+	if r.Config.LoopCondition != "" && !r.status.HasConditions() {
 		problems.add("ResourceReconciler %q must have a type with Status.Conditions of type []metav1.Condition to use "+
 			"Config.LoopCondition", r.Name)
 	}
@@ -232,14 +232,14 @@ func (r *ResourceReconciler[T]) adviseOnStatus(log logr.Logger) {
 	if s.unstructured {
 		return
 	}
-	if s.field == nil {
+	if s.Index == nil {
 		log.Info("resource missing status field, operations related to status will be skipped")
 		return
 	}
-	if s.nilable {
+	if s.IsPointer {
 		log.Info("resource status is nilable, status is typically a struct")
 	}
-	if s.observedGeneration == nil {
+	if !s.HasObservedGeneration() {
 		log.Info("resource status missing ObservedGeneration field of type int64, generation will not be managed")
 	}
 	switch {
@@ -249,7 +249,7 @@ func (r *ResourceReconciler[T]) adviseOnStatus(log logr.Logger) {
 	case !s.withContext:
 		log.Info("resource status InitializeConditions() method is deprecated, use InitializeConditions(context.Context)")
 	}
-	if s.conditions == nil {
+	if !s.HasConditions() {
 		log.Info("resource status is missing field Conditions of type []metav1.Condition, " +
 			"condition timestamps will not be managed")
 	}

@@ -13,26 +13,17 @@ import (
 
 // conditionsOf returns the conditions of a resource, or nil if its status has no conditions of the expected type.
 func (s *statusType) conditionsOf(obj client.Object) []metav1.Condition {
-	status := s.value(obj)
-	if s.conditions == nil || !status.IsValid() {
-		return nil
+	if conditions := s.Conditions(obj); conditions != nil {
+		return *conditions
 	}
-	field, err := status.FieldByIndexErr(s.conditions)
-	if err != nil {
-		return nil
-	}
-	return field.Interface().([]metav1.Condition)
+	return nil
 }
 
 // changeConditions changes the conditions of a resource. It does nothing if its status has no conditions of the
 // expected type.
 func (s *statusType) changeConditions(obj client.Object, change func(conditions *[]metav1.Condition)) {
-	status := s.value(obj)
-	if s.conditions == nil || !status.IsValid() {
-		return
-	}
-	if field, err := status.FieldByIndexErr(s.conditions); err == nil {
-		change(field.Addr().Interface().(*[]metav1.Condition))
+	if conditions := s.Conditions(obj); conditions != nil {
+		change(conditions)
 	}
 }
 
@@ -47,8 +38,8 @@ func conditionOf(conditions []metav1.Condition, conditionType string) *metav1.Co
 
 // withGeneration returns a context in which the apis package sets the observedGeneration of the conditions of obj.
 func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (context.Context, *observed.Observation) {
-	status := s.value(obj)
-	if s.conditions == nil || !status.IsValid() || obj.GetGeneration() == 0 {
+	status := s.Value(obj)
+	if !s.HasConditions() || !status.IsValid() || obj.GetGeneration() == 0 {
 		return ctx, nil
 	}
 	return observed.WithGeneration(ctx, obj.GetGeneration(), status)

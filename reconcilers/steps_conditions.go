@@ -207,7 +207,7 @@ func (s *statusTypes) of(resource client.Object) *statusType {
 
 // hasConditions reports whether the status has a field Conditions.
 func (s *statusTypes) hasConditions(resource client.Object) bool {
-	return !nilcheck.IsNilPointer(resource) && s.of(resource).conditions != nil
+	return !nilcheck.IsNilPointer(resource) && s.of(resource).HasConditions()
 }
 
 // derivedCondition returns the condition of a status that is derived from others, as InitializeConditions shows, and

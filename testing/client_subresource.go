@@ -5,7 +5,6 @@ package testing
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 	"trueup.dev/internal/call"
 	"trueup.dev/internal/conditions"
 	"trueup.dev/internal/empty"
+	"trueup.dev/internal/objectstatus"
 )
 
 func isStatus(c *call.Call) bool { return c.Subresource == "status" }
@@ -189,24 +189,8 @@ func (w *clientWrapper) refuseConditions(ctx context.Context, c *call.Call) erro
 
 // conditionsOf returns the conditions in the status of an object of a Go type, if they are of the standard type.
 func conditionsOf(obj client.Object) []metav1.Condition {
-	value := reflect.Indirect(reflect.ValueOf(obj))
-	for _, name := range []string{"Status", "Conditions"} {
-		if value.Kind() != reflect.Struct {
-			return nil
-		}
-		found, ok := value.Type().FieldByName(name)
-		if !ok {
-			return nil
-		}
-		next, err := value.FieldByIndexErr(found.Index)
-		if err != nil {
-			return nil
-		}
-		value = reflect.Indirect(next)
+	if found := objectstatus.Of(obj).Conditions(obj); found != nil {
+		return *found
 	}
-	if !value.IsValid() || !value.CanInterface() {
-		return nil
-	}
-	list, _ := value.Interface().([]metav1.Condition)
-	return list
+	return nil
 }

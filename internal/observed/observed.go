@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/objectstatus"
 )
 
 type key struct{}
@@ -42,19 +44,8 @@ func WithCopy(ctx context.Context, copied client.Object) context.Context {
 	if !ok {
 		return ctx
 	}
-	value := reflect.ValueOf(copied).Elem()
-	if value.Kind() != reflect.Struct {
-		return ctx
-	}
-	field, ok := value.Type().FieldByName("Status")
-	if !ok {
-		return ctx
-	}
-	status, err := value.FieldByIndexErr(field.Index)
-	if err == nil && status.Kind() == reflect.Pointer {
-		status = status.Elem()
-	}
-	if err != nil || status.Kind() != reflect.Struct {
+	status := objectstatus.Of(copied).Value(copied)
+	if status.Kind() != reflect.Struct {
 		return ctx
 	}
 	return context.WithValue(ctx, key{}, &Observation{generation: o.generation, status: status, conditions: o.conditions})
