@@ -26,10 +26,8 @@
 //
 // Therefore, cluster-scoped objects are shared: a test that creates a ClusterRole must choose a unique name, for
 // example one derived from env.Namespace. A manager must be restricted to the namespace of the test (DefaultNamespaces
-// in cache.Options), or it reconciles the objects of other tests. If a client with the configuration of
-// [Env.RESTConfig] watches namespaced resources in all namespaces, the log of its test contains a warning, and
-// so do those of tests that run at the same time and fail. [TestOptions].Private starts a control plane for the tests
-// of one binary.
+// in cache.Options), or it reconciles the objects of other tests. [TestOptions].Private starts a control plane for the
+// tests of one binary.
 //
 // A test binary gets its own control plane without asking if another one uses a definition of the same name with
 // another content, or if another one has registered a webhook for all namespaces. [Options].Dir, Port, Verbosity and

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 )
 
 // serviceAccountController is the controller that creates the default service account of a namespace.
@@ -59,13 +58,7 @@ type Env struct {
 
 	namespaces corev1client.NamespaceInterface
 	requests   *requestLog // nil unless the test logs them
-	usage      *usage      // nil if only this process uses the control plane
 }
-
-// RESTConfig returns a configuration with administrator rights and without client-side rate limiting. Each call returns
-// a copy that the caller may change. If other test binaries share the control plane, it has a WrapTransport function
-// for the warnings about watches of all namespaces.
-func (e *Env) RESTConfig() *rest.Config { return e.usage.observe(e.Sandbox.RESTConfig()) }
 
 // ForTest returns a control plane for t, with served CRDs and a new namespace. If that fails, it ends t.
 //
@@ -109,7 +102,6 @@ func ForTest(t testing.TB, o TestOptions) *Env {
 		t.Fatal(orDeath(s, fmt.Errorf("sandbox: creating the test's namespace: %w", err)))
 	}
 	e := &Env{Sandbox: s, Namespace: namespace, namespaces: client.Namespaces()}
-	e.usage = newUsage(s, t.Name(), namespace)
 	t.Cleanup(func() { e.end(t) })
 	if makesServiceAccounts(ctx, s, client, &o.Options) {
 		if err := awaitServiceAccount(ctx, client, namespace); err != nil {
@@ -147,7 +139,6 @@ func (o *Options) runs(controller string) bool {
 // end deletes the test's namespace, or reports that the control plane has ended. Then it completes the log of the test.
 func (e *Env) end(t testing.TB) {
 	defer e.requests.write(t)
-	defer e.usage.end(t, e.Sandbox)
 	if err := e.Err(); err != nil {
 		t.Errorf("before the end of the test: %v", err)
 		return

@@ -18,14 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 func init() { roles["sharer"] = sharer }
-
-const neighborLine = "watch all namespaces"
 
 // sharerStep is what a process that shares a control plane prints.
 type sharerStep struct {
@@ -35,8 +30,7 @@ type sharerStep struct {
 }
 
 // sharer is a process that uses a shared control plane until it is killed or the control plane ends. It installs a CRD
-// when its standard input has a line with the description of the kind, and acts as a test that watches ConfigMaps in
-// all namespaces when the line is neighborLine.
+// when its standard input has a line with the description of the kind.
 func sharer() int {
 	out := json.NewEncoder(os.Stdout)
 	s, err := openShared(context.Background(), Options{
@@ -53,16 +47,6 @@ func sharer() int {
 		os.Exit(0)
 	}()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if lines.Text() == neighborLine {
-			e := &Env{Sandbox: s, usage: newUsage(s, "TestNeighbor", "neighbor")}
-			client := corev1client.NewForConfigOrDie(e.RESTConfig())
-			step := sharerStep{}
-			if _, err := client.ConfigMaps(metav1.NamespaceAll).Watch(context.Background(), metav1.ListOptions{}); err != nil {
-				step.Err = err.Error()
-			}
-			_ = out.Encode(step)
-			continue
-		}
 		crd := newCRD("Shared")
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = lines.Text()
 		step := sharerStep{}

@@ -64,7 +64,6 @@ func (e *Env) User(t testing.TB, name string, groups ...string) *User {
 	if err != nil {
 		t.Fatal(orDeath(e.Sandbox, fmt.Errorf("sandbox: user %q: %w", name, err)))
 	}
-	e.usage.observe(u.config)
 	return u
 }
 
