@@ -21,6 +21,7 @@ const (
 	core      = "/api/v1/namespaces/NS/"
 	apps      = "/apis/apps/v1/namespaces/NS/"
 	newEvents = "/apis/events.k8s.io/v1/namespaces/NS/events"
+	leases    = "/apis/coordination.k8s.io/v1/namespaces/NS/leases"
 	things    = "/apis/conformance.trueup.dev/v1/namespaces/NS/things"
 	merge     = "application/merge-patch+json"
 	apply     = "application/apply-patch+yaml"
@@ -111,12 +112,10 @@ var exchanges = []exchange{
 		path:   core + "configmaps?resourceVersion=99999999",
 		ignore: []string{"message"},
 	},
-	{name: "table", method: "GET", path: core + "configmaps/a", accept: tables},
-	{name: "table of a list", method: "GET", path: core + "configmaps?labelSelector=app%3Da", accept: tables},
-	{
-		name: "table with objects", method: "GET", path: core + "configmaps?labelSelector=app%3Da&includeObject=Object",
-		accept: tables,
-	},
+	{name: "a lease", method: "POST", path: leases, body: `{"metadata":{"name":"a"},"spec":{"holderIdentity":"me"}}`},
+	{name: "table", method: "GET", path: leases + "/a", accept: tables},
+	{name: "table of a list", method: "GET", path: leases + "?fieldSelector=metadata.name%3Da", accept: tables},
+	{name: "table with objects", method: "GET", path: leases + "?includeObject=Object", accept: tables},
 	{
 		name: "metadata", method: "GET", path: core + "configmaps/a",
 		accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
@@ -149,7 +148,6 @@ var exchanges = []exchange{
 		ignore:      []string{"message", "details"},
 	},
 	{name: "a deployment", method: "POST", path: apps + "deployments", body: webDeployment},
-	{name: "deployment as a table", method: "GET", path: apps + "deployments/web", accept: tables},
 	{name: "scale", method: "GET", path: apps + "deployments/web/scale"},
 	{
 		name:        "rescale",

@@ -2,274 +2,75 @@
 
 package httpapi
 
-import (
-	"cmp"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
+import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/duration"
-
-	"trueup.dev/internal/memapi/kinds"
-)
-
-// builtinColumns returns the columns of a built-in kind after its name. Kinds without a row have only an age.
-func builtinColumns(kind *kinds.Kind) []column {
-	if of := columnTable[kind.Plural]; of != nil {
-		return of()
-	}
-	return []column{ageColumn()}
-}
-
-// columnTable has the columns of the usual kinds by plural.
-// (k8s.io/kubernetes, pkg/printers/internalversion/printers.go)
-var columnTable = map[string]func() []column{
-	"pods": func() []column {
-		return []column{
-			texts("Ready", podReady), texts("Status", podStatus), texts("Restarts", podRestarts), ageColumn(),
-			wide(texts("IP", orNone("status", "podIP"))), wide(texts("Node", orNone("spec", "nodeName"))),
-			wide(texts("Nominated Node", orNone("status", "nominatedNodeName"))),
-			wide(texts("Readiness Gates", func(map[string]any) any { return "<none>" })),
-		}
+// builtinColumns are the columns of the usual kinds between name and age, by plural. They are fields, as those of
+// custom resources. A server computes more of them.
+var builtinColumns = map[string][]apiextensionsv1.CustomResourceColumnDefinition{
+	"pods": {
+		text("Ready", `.status.conditions[?(@.type=="Ready")].status`), text("Status", ".status.phase"),
+		wide(text("IP", ".status.podIP")), wide(text("Node", ".spec.nodeName")),
 	},
-	"deployments": func() []column {
-		ready := texts("Ready", fraction("status.readyReplicas", "spec.replicas"))
-		return append([]column{
-			ready, counted(number("Up-to-date", "status", "updatedReplicas")),
-			counted(number("Available", "status", "availableReplicas")),
-			ageColumn(),
-		}, templateColumns(true)...)
+	"deployments": {
+		number("Desired", ".spec.replicas"), number("Ready", ".status.readyReplicas"),
+		number("Up-to-date", ".status.updatedReplicas"), number("Available", ".status.availableReplicas"), images,
 	},
-	"replicasets": func() []column {
-		return append([]column{
-			number("Desired", "spec", "replicas"), number("Current", "status", "replicas"),
-			number("Ready", "status", "readyReplicas"), ageColumn(),
-		}, templateColumns(true)...)
+	"replicasets": {
+		number("Desired", ".spec.replicas"), number("Current", ".status.replicas"),
+		number("Ready", ".status.readyReplicas"), images,
 	},
-	"statefulsets": func() []column {
-		ready := texts("Ready", fraction("status.readyReplicas", "spec.replicas"))
-		return append([]column{ready, ageColumn()}, templateColumns(false)...)
+	"statefulsets": {number("Desired", ".spec.replicas"), number("Ready", ".status.readyReplicas"), images},
+	"daemonsets": {
+		number("Desired", ".status.desiredNumberScheduled"), number("Ready", ".status.numberReady"), images,
 	},
-	"daemonsets": func() []column {
-		return append([]column{
-			number("Desired", "status", "desiredNumberScheduled"), number("Current", "status", "currentNumberScheduled"),
-			number("Ready", "status", "numberReady"), number("Up-to-date", "status", "updatedNumberScheduled"),
-			number("Available", "status", "numberAvailable"),
-			texts("Node Selector", pairs("spec", "template", "spec", "nodeSelector")), ageColumn(),
-		}, templateColumns(true)...)
+	"jobs": {number("Completions", ".spec.completions"), number("Succeeded", ".status.succeeded"), images},
+	"cronjobs": {
+		text("Schedule", ".spec.schedule"), text("Suspend", ".spec.suspend"),
+		date("Last Schedule", ".status.lastScheduleTime"),
 	},
-	"jobs": func() []column {
-		return append([]column{
-			texts("Status", jobStatus), texts("Completions", fraction("status.succeeded", "spec.completions")),
-			texts("Duration", jobDuration), ageColumn(),
-		}, templateColumns(true)...)
+	"services": {
+		text("Type", ".spec.type"), text("Cluster-IP", ".spec.clusterIP"), text("Port(s)", ".spec.ports[*].port"),
 	},
-	"cronjobs": func() []column {
-		return []column{
-			texts("Schedule", text("spec", "schedule")), texts("Timezone", orNone("spec", "timeZone")),
-			texts("Suspend", func(obj map[string]any) any { return fmt.Sprint(at(obj, "spec", "suspend") == true) }),
-			{definition("Active", "integer"), func(obj map[string]any) any {
-				active, _ := at(obj, "status", "active").([]any)
-				return int64(len(active))
-			}},
-			texts("Last Schedule", func(obj map[string]any) any {
-				if last, ok := at(obj, "status", "lastScheduleTime").(string); ok {
-					return age(last)
-				}
-				return "<none>"
-			}), ageColumn(),
-		}
+	"secrets":    {text("Type", ".type")},
+	"namespaces": {text("Status", ".status.phase")},
+	"events": {
+		date("Last Seen", ".lastTimestamp"), text("Type", ".type"), text("Reason", ".reason"),
+		text("Kind", ".involvedObject.kind"), text("Object", ".involvedObject.name"), text("Message", ".message"),
 	},
-	"services": func() []column {
-		return []column{
-			texts("Type", text("spec", "type")), texts("Cluster-IP", orNone("spec", "clusterIP")),
-			texts("External-IP", externalIP), texts("Port(s)", servicePorts), ageColumn(),
-			wide(texts("Selector", pairs("spec", "selector"))),
-		}
+	"rolebindings":        {text("Role", ".roleRef.name")},
+	"clusterrolebindings": {text("Role", ".roleRef.name")},
+	"leases":              {text("Holder", ".spec.holderIdentity")},
+	"persistentvolumeclaims": {
+		text("Status", ".status.phase"), text("Volume", ".spec.volumeName"), text("StorageClass", ".spec.storageClassName"),
 	},
-	"configmaps": func() []column {
-		return []column{{definition("Data", "string"), size("data", "binaryData")}, ageColumn()}
+	"ingresses": {text("Class", ".spec.ingressClassName"), text("Hosts", ".spec.rules[*].host")},
+	"poddisruptionbudgets": {
+		text("Min Available", ".spec.minAvailable"), text("Max Unavailable", ".spec.maxUnavailable"),
+		number("Allowed Disruptions", ".status.disruptionsAllowed"),
 	},
-	"secrets": func() []column {
-		return []column{texts("Type", text("type")), {definition("Data", "string"), size("data")}, ageColumn()}
-	},
-	"serviceaccounts": func() []column { return []column{ageColumn()} },
-	"namespaces":      func() []column { return []column{texts("Status", text("status", "phase")), ageColumn()} },
-	"nodes": func() []column {
-		return []column{
-			texts("Status", func(obj map[string]any) any { return conditionName(obj, "Ready", "NotReady") }),
-			texts("Roles", func(map[string]any) any { return "<none>" }), ageColumn(),
-			texts("Version", text("status", "nodeInfo", "kubeletVersion")),
-		}
-	},
-	"events": func() []column {
-		return []column{
-			texts("Last Seen", func(obj map[string]any) any {
-				last, _ := at(obj, "lastTimestamp").(string)
-				recent, _ := at(obj, "eventTime").(string)
-				return age(cmp.Or(last, recent))
-			}),
-			texts("Type", text("type")), texts("Reason", text("reason")), texts("Object", involved),
-			texts("Message", func(obj map[string]any) any { return strings.TrimSpace(fmt.Sprint(or(at(obj, "message"), ""))) }),
-		}
-	},
-	"customresourcedefinitions": created,
-	"clusterroles":              created,
-	"roles":                     created,
-	"rolebindings":              func() []column { return []column{texts("Role", roleRef), ageColumn()} },
-	"clusterrolebindings":       func() []column { return []column{texts("Role", roleRef), ageColumn()} },
-	"leases": func() []column {
-		return []column{texts("Holder", text("spec", "holderIdentity")), ageColumn()}
-	},
-	"persistentvolumeclaims": func() []column {
-		return []column{
-			texts("Status", text("status", "phase")), texts("Volume", text("spec", "volumeName")),
-			texts("Capacity", text("status", "capacity", "storage")), texts("StorageClass", text("spec", "storageClassName")),
-			ageColumn(),
-		}
-	},
-	"ingresses": func() []column {
-		return []column{texts("Class", orNone("spec", "ingressClassName")), texts("Hosts", ingressHosts), ageColumn()}
-	},
-	"poddisruptionbudgets": func() []column {
-		return []column{
-			texts("Min Available", orText("N/A", "spec", "minAvailable")),
-			texts("Max Unavailable", orText("N/A", "spec", "maxUnavailable")),
-			number("Allowed Disruptions", "status", "disruptionsAllowed"), ageColumn(),
-		}
-	},
-	"horizontalpodautoscalers": func() []column {
-		return []column{
-			texts("Reference", func(obj map[string]any) any {
-				return fmt.Sprintf("%v/%v", at(obj, "spec", "scaleTargetRef", "kind"), at(obj, "spec", "scaleTargetRef", "name"))
-			}),
-			texts("MinPods", orText("<unset>", "spec", "minReplicas")), number("MaxPods", "spec", "maxReplicas"),
-			number("Replicas", "status", "currentReplicas"), ageColumn(),
-		}
+	"horizontalpodautoscalers": {
+		text("Reference", ".spec.scaleTargetRef.name"), number("MinPods", ".spec.minReplicas"),
+		number("MaxPods", ".spec.maxReplicas"), number("Replicas", ".status.currentReplicas"),
 	},
 }
 
-func definition(name, kind string) metav1.TableColumnDefinition {
-	return metav1.TableColumnDefinition{Name: name, Type: kind}
+// images are the images of a workload.
+var images = wide(text("Images", ".spec.template.spec.containers[*].image"))
+
+func text(name, path string) apiextensionsv1.CustomResourceColumnDefinition {
+	return apiextensionsv1.CustomResourceColumnDefinition{Name: name, Type: "string", JSONPath: path}
 }
 
-func texts(name string, value func(map[string]any) any) column {
-	return column{definition(name, "string"), value}
+func number(name, path string) apiextensionsv1.CustomResourceColumnDefinition {
+	return apiextensionsv1.CustomResourceColumnDefinition{Name: name, Type: "integer", JSONPath: path}
+}
+
+func date(name, path string) apiextensionsv1.CustomResourceColumnDefinition {
+	return apiextensionsv1.CustomResourceColumnDefinition{Name: name, Type: "date", JSONPath: path}
 }
 
 // wide returns a column that is shown only if it is asked for.
-func wide(c column) column {
+func wide(c apiextensionsv1.CustomResourceColumnDefinition) apiextensionsv1.CustomResourceColumnDefinition {
 	c.Priority = 1
 	return c
-}
-
-// counted returns a column of numbers that a server declares as texts.
-func counted(c column) column {
-	c.Type = "string"
-	return c
-}
-
-func created() []column {
-	return []column{{definition("Created At", "date"), text("metadata", "creationTimestamp")}}
-}
-
-// at returns the value of a field, or nil.
-func at(obj map[string]any, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(obj, path...)
-	return value
-}
-
-func or(value, otherwise any) any {
-	if value == nil || value == "" {
-		return otherwise
-	}
-	return value
-}
-
-func orText(otherwise string, path ...string) func(map[string]any) any {
-	return func(obj map[string]any) any { return fmt.Sprint(or(at(obj, path...), otherwise)) }
-}
-
-func text(path ...string) func(map[string]any) any   { return orText("", path...) }
-func orNone(path ...string) func(map[string]any) any { return orText("<none>", path...) }
-
-func number(name string, path ...string) column {
-	return column{definition(name, "integer"), func(obj map[string]any) any { return or(at(obj, path...), int64(0)) }}
-}
-
-// fraction returns a text like "1/2" of two fields, of which the second is 1 by default.
-func fraction(part, whole string) func(map[string]any) any {
-	return func(obj map[string]any) any {
-		return fmt.Sprintf("%v/%v", or(at(obj, strings.Split(part, ".")...), 0), or(at(obj, strings.Split(whole, ".")...), 1))
-	}
-}
-
-// size returns the number of entries in fields.
-func size(fields ...string) func(map[string]any) any {
-	return func(obj map[string]any) any {
-		n := 0
-		for _, field := range fields {
-			entries, _ := obj[field].(map[string]any)
-			n += len(entries)
-		}
-		return int64(n)
-	}
-}
-
-// pairs returns the entries of a map.
-func pairs(path ...string) func(map[string]any) any {
-	return func(obj map[string]any) any {
-		entries, _ := at(obj, path...).(map[string]any)
-		if len(entries) == 0 {
-			return "<none>"
-		}
-		var found []string
-		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			found = append(found, fmt.Sprintf("%s=%v", key, entries[key]))
-		}
-		return strings.Join(found, ",")
-	}
-}
-
-// templateColumns are the wide columns of a workload.
-func templateColumns(selector bool) []column {
-	each := func(field string) func(map[string]any) any {
-		return func(obj map[string]any) any {
-			return strings.Join(eachOf(at(obj, "spec", "template", "spec", "containers"), field), ",")
-		}
-	}
-	columns := []column{wide(texts("Containers", each("name"))), wide(texts("Images", each("image")))}
-	if selector {
-		columns = append(columns, wide(texts("Selector", pairs("spec", "selector", "matchLabels"))))
-	}
-	return columns
-}
-
-// eachOf returns a field of each item of a list.
-func eachOf(list any, field string) (found []string) {
-	items, _ := list.([]any)
-	for _, item := range items {
-		if item, ok := item.(map[string]any); ok {
-			found = append(found, fmt.Sprint(or(item[field], "")))
-		}
-	}
-	return found
-}
-
-func jobDuration(obj map[string]any) any {
-	start, _ := at(obj, "status", "startTime").(string)
-	end, _ := at(obj, "status", "completionTime").(string)
-	from, err := time.Parse(time.RFC3339, start)
-	if err != nil {
-		return ""
-	}
-	to, err := time.Parse(time.RFC3339, end)
-	if err != nil {
-		to = time.Now()
-	}
-	return duration.HumanDuration(to.Sub(from))
 }

@@ -76,7 +76,10 @@ var metadataDoc = metav1.ObjectMeta{}.SwaggerDoc()
 func nameColumn() column {
 	return column{
 		metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metadataDoc["name"]},
-		text("metadata", "name"),
+		func(obj map[string]any) any {
+			name, _, _ := unstructured.NestedString(obj, "metadata", "name")
+			return name
+		},
 	}
 }
 
@@ -101,14 +104,11 @@ func age(timestamp string) string {
 
 // columnsOf returns the columns of a kind.
 func columnsOf(kind *kinds.Kind) []column {
+	columns, definitions := []column{nameColumn()}, kind.Columns
 	if !kind.Custom {
-		return append([]column{nameColumn()}, builtinColumns(kind)...)
+		definitions = builtinColumns[kind.Plural]
 	}
-	columns := []column{nameColumn()}
-	if len(kind.Columns) == 0 {
-		return append(columns, ageColumn())
-	}
-	for _, definition := range kind.Columns {
+	for _, definition := range definitions {
 		path := jsonpath.New(definition.Name).AllowMissingKeys(true)
 		if path.Parse("{"+definition.JSONPath+"}") != nil {
 			continue
@@ -118,20 +118,26 @@ func columnsOf(kind *kinds.Kind) []column {
 				Name: definition.Name, Type: definition.Type, Format: definition.Format, Priority: definition.Priority,
 				Description: definition.Description,
 			},
-			func(obj map[string]any) any { return customCell(path, definition.Type, obj) },
+			func(obj map[string]any) any { return cell(path, definition.Type, obj) },
 		})
+	}
+	if !kind.Custom || len(definitions) == 0 {
+		columns = append(columns, ageColumn())
 	}
 	return columns
 }
 
-// customCell returns the value of a cell of a custom resource. Values of another type than that of the column are not
-// shown. (k8s.io/apiextensions-apiserver, pkg/registry/customresource/tableconvertor)
-func customCell(path *jsonpath.JSONPath, kind string, obj map[string]any) any {
+// cell returns the value of a field. Values of another type than that of the column are not shown.
+// (k8s.io/apiextensions-apiserver, pkg/registry/customresource/tableconvertor)
+func cell(path *jsonpath.JSONPath, kind string, obj map[string]any) any {
 	results, err := path.FindResults(obj)
 	if err != nil || len(results) == 0 || len(results[0]) == 0 {
 		return nil
 	}
 	value := results[0][0].Interface()
+	if value == nil {
+		return nil
+	}
 	switch kind {
 	case "integer":
 		switch value := value.(type) {
