@@ -35,9 +35,7 @@ type nop struct{}
 
 func (nop) Observe(ctx context.Context, _ Event) context.Context { return ctx }
 
-// Tee returns a listener that passes each event to all listeners, in order.
-func Tee(listeners ...Listener) Listener { return &tee{listeners} }
-
+// tee passes each event to all listeners, in order.
 type tee struct{ listeners []Listener }
 
 func (t *tee) Observe(ctx context.Context, event Event) context.Context {

@@ -84,10 +84,10 @@ func stateOf(obj client.Object) (State, bool) {
 	return state, true
 }
 
-// SetObjects sets the object before and after the event. A missing object is nil. The objects must not be changed
-// afterwards.
+// SetObjects sets the object before and after the event, for tests of listeners. A missing object is nil. The objects
+// must not be changed afterwards.
 func (c *Cause) SetObjects(before, after client.Object) { c.before, c.after = before, after }
 
-// SetObjects sets the object in the cache before a write, and in the answer. A missing object is nil. The objects must
-// not be changed afterwards.
+// SetObjects sets the object in the cache before a write, and in the answer, for tests of listeners. A missing object is
+// nil. The objects must not be changed afterwards.
 func (c *Call) SetObjects(before, after client.Object) { c.before, c.after = before, after }

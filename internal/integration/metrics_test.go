@@ -72,7 +72,8 @@ func TestWhichStepFailsAndHowLongUntilReady(t *testing.T) {
 	}, funcr.Options{}), logs.Options{})
 	set := &childSet{namespace: e.Namespace}
 	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
-		observe.Of(mgr).Add(observe.Tee(listener, written))
+		observe.Of(mgr).Add(listener)
+		observe.Of(mgr).Add(written)
 		return root(reconcilers.Sequence[*fixture.Resource]{
 			set.reconciler(),
 			&reconcilers.SyncReconciler[*fixture.Resource]{

@@ -113,8 +113,8 @@ const (
 	StateSucceeded State = "Succeeded"
 )
 
-// Rank orders states by trouble: 0 is the worst.
-func (s State) Rank() int {
+// rank orders states by trouble: 0 is the worst.
+func (s State) rank() int {
 	switch s {
 	case StatePanicked:
 		return 0
@@ -137,7 +137,7 @@ func (s State) Rank() int {
 }
 
 // IsTrouble reports whether an operator should look at the object.
-func (s State) IsTrouble() bool { return s.Rank() <= StateStuck.Rank() }
+func (s State) IsTrouble() bool { return s.rank() <= StateStuck.rank() }
 
 // stateOf returns the state at a time.
 func (o *Object) stateOf(now time.Time) State {
@@ -224,14 +224,14 @@ func (l *Loop) continues(now time.Time) bool { return now.Sub(l.Last) < time.Min
 
 // fail sets the step and the error of the last run.
 func (o *Object) fail(run *Run) {
-	o.Step, o.Error = FailedStep(run), run.Error
+	o.Step, o.Error = failedStep(run), run.Error
 	if o.Error == "" && run.Outcome == Panicked {
 		o.Error = "the reconcile panicked"
 	}
 }
 
-// FailedStep returns the path of the innermost step that failed, with dots, or "" if none failed.
-func FailedStep(run *Run) string {
+// failedStep returns the path of the innermost step that failed, with dots, or "" if none failed.
+func failedStep(run *Run) string {
 	if len(run.Failures) > 0 {
 		return run.Failures[0].Step
 	}

@@ -75,7 +75,7 @@ func (o *Object) copy() Object {
 }
 
 func byTrouble(a, b *Object) int {
-	if c := cmp.Compare(a.State.Rank(), b.State.Rank()); c != 0 {
+	if c := cmp.Compare(a.State.rank(), b.State.rank()); c != 0 {
 		return c
 	}
 	if c := cmp.Compare(b.FailedInRow, a.FailedInRow); c != 0 {
