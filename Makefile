@@ -7,7 +7,7 @@ SHELL := /usr/bin/env bash -o pipefail
 GO      ?= go
 TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with Go code, and all modules.
-CODE    := . controlplane graph/svg observe/otel lab tools
+CODE    := . controlplane graph/svg informer/memcached observe/otel lab tools
 MODULES := $(CODE) lab/operators
 # Runs a command in each of these directories: $(call each,directories,command). The first failure ends it.
 each     = @for directory in $(1); do echo "== $$directory: $(strip $(2))"; (cd $$directory && $(call flags,$$directory) && $(2)) || exit; done

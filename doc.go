@@ -10,7 +10,7 @@
 //
 //   - [trueup.dev/operator]: handle events with watchers and reconcilers
 //   - [trueup.dev/informer]: receive the objects of a kind from a source other than the cache of the manager
-//   - [trueup.dev/informer/memcached]: keep the objects of an informer in memcached
+//   - [trueup.dev/informer/memcached]: keep the objects of an informer in memcached, in a module of its own
 //   - [trueup.dev/simple]: make an app from a list of kinds, with a handler for each
 //   - [trueup.dev/app]: the interfaces between an app and the code that runs it
 //   - [trueup.dev/resource]: kinds without generated code, and stores of objects

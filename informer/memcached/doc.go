@@ -2,7 +2,11 @@
 
 // Package memcached keeps the objects of an informer in memcached, to save memory of the controller. As
 // [informer.CustomCache] documents, memcached may lose entries, restart or be unreachable, and no event is
-// lost.
+// lost. The package is a module of its own, so that others do not depend on the client of memcached:
+//
+//	go get trueup.dev/informer/memcached
+//
+// A store is created with the addresses of the servers:
 //
 //	store, err := memcached.NewStore(memcached.Config{
 //		Addrs: []string{"10.0.0.1:11211", "10.0.0.2:11211"}, KeyPrefix: "mycontroller:",

@@ -49,7 +49,6 @@ var sameLayer = map[string][]string{
 // libraries are the modules that users inherit by importing packages of this module: controller-runtime and a few small
 // ones.
 var libraries = []string{
-	"github.com/bradfitz/gomemcache", // has no dependencies, and is only imported by informer/memcached
 	"github.com/evanphx/json-patch/v5",
 	"github.com/fatih/color",
 	"github.com/go-logr/logr",

@@ -37,6 +37,10 @@ func everybody() []step {
 		},
 		{name: "all other packages", except: concurrent, flags: quick},
 		{name: "traces with OpenTelemetry", module: "observe/otel", flags: quick},
+		{
+			name: "the cache in memcached, with the race detector", module: "informer/memcached",
+			flags: append([]string{"-race"}, quick...),
+		},
 		{name: "graphs as SVG", module: "graph/svg", flags: quick},
 		{name: "this command", module: "tools", packages: []string{"./testrun"}, flags: quick},
 	}
@@ -81,6 +85,10 @@ func longer() []step {
 		},
 		{
 			name: "traces with OpenTelemetry, with the race detector", module: "observe/otel", part: 5,
+			flags: append([]string{"-race"}, noVet...),
+		},
+		{
+			name: "the cache in memcached, with the race detector and with long tests", module: "informer/memcached", part: 5,
 			flags: append([]string{"-race"}, noVet...),
 		},
 		{
