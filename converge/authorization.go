@@ -19,7 +19,7 @@ import (
 // serviceAccount is the user of a process, as kubebuilder names it.
 const serviceAccount = "system:serviceaccount:system:controller-manager"
 
-// authorizations counts what the roles of a program allowed and refused, in all runs.
+// authorizations counts what the roles of a program allowed and refused, in one run or in all.
 type authorizations struct {
 	used, missing map[memapi.Access]bool
 }
@@ -36,6 +36,16 @@ func (a *authorizations) lack(p memapi.Access) {
 		a.missing = map[memapi.Access]bool{}
 	}
 	a.missing[p] = true
+}
+
+// add adds the authorizations of a run.
+func (a *authorizations) add(run *authorizations) {
+	for p := range run.used {
+		a.use(p)
+	}
+	for p := range run.missing {
+		a.lack(p)
+	}
 }
 
 // checksAccess reports whether it matters which permissions requests of the program need.
@@ -66,13 +76,13 @@ func (r *run) permit(process *process, p memapi.Access) error {
 	}
 	for i := range program.roles {
 		if program.roles[i].allows(p) {
-			program.authorized.use(p)
+			r.lessons.accessOf(program).use(p)
 			return nil
 		}
 	}
-	program.authorized.lack(p)
+	r.lessons.accessOf(program).lack(p)
 	err := memapi.Forbidden(serviceAccount, p)
-	if r.plan.probesRoles {
+	if r.probesRoles {
 		return nil
 	}
 	r.violate(Violation{
@@ -157,12 +167,12 @@ func (r *run) permissionsOf(c *call) []memapi.Access {
 
 // reportMissingRules replaces the violations of the run that finds out which rules are missing, if there are any.
 func (r *run) reportMissingRules() {
-	if !r.plan.probesRoles {
+	if !r.probesRoles {
 		return
 	}
 	var lines []string
 	for _, program := range r.plan.programs {
-		lines = append(lines, program.authorized.missingRules()...)
+		lines = append(lines, r.lessons.accessOf(program).missingRules()...)
 	}
 	if len(lines) > 0 {
 		r.replace(Violation{
@@ -192,9 +202,13 @@ func (a *authorizations) missingRules() []string {
 func (p *plan) unusedRules() []string {
 	var lines []string
 	for _, program := range p.programs {
+		used := p.access[program]
+		if used == nil {
+			used = &authorizations{}
+		}
 		for i := range program.roles {
 			role := &program.roles[i]
-			if found := role.unused(&program.authorized); len(found) > 0 {
+			if found := role.unused(used); len(found) > 0 {
 				lines = append(lines, fmt.Sprintf("%s %s: no run has used %s", role.kind, role.name, strings.Join(found, ", ")))
 			}
 		}

@@ -33,22 +33,22 @@ func (u *users) perturb(step Step, record func(error)) error {
 	defer func() { r.world.disturbing = false }()
 	err := u.act(step, record)
 	if err == nil {
-		r.plan.disturbed[step.name] = true
+		r.lessons.disturbed = append(r.lessons.disturbed, step.name)
 	}
 	return err
 }
 
 // disturbances checks the disturbances.
 func (c *scenarioCheck) disturbances() {
-	c.disturbed = map[string]bool{}
+	seen := map[string]bool{}
 	for i, step := range c.Disturbances {
-		switch _, twice := c.disturbed[step.name]; {
+		switch {
 		case step.do == nil:
 			c.problem("Disturbances[%d] must be one action of users", i)
-		case twice:
+		case seen[step.name]:
 			c.problem("Disturbances[%d]: another one is also called %q", i, step.name)
 		}
-		c.disturbed[step.name] = false
+		seen[step.name] = true
 	}
 }
 

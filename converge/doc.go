@@ -48,7 +48,7 @@
 // The scenario:
 //   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
 //     what users write
-//   - plan.go and webhook.go validate it
+//   - plan.go and webhook.go validate it, and knowledge.go has what runs teach about it
 //
 // The search:
 //   - converge.go has Run and the flags, and saved.go the saved failures

@@ -32,7 +32,8 @@ type outcome struct {
 	// processes are the last ones of each program.
 	processes processes
 	// starts are those of the injector.
-	starts []int
+	starts  []int
+	lessons lessons
 }
 
 // violation returns the first violation, if there is one.
@@ -47,6 +48,7 @@ func (o *outcome) violation() (Violation, bool) {
 func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o outcome) {
 	var r *run
 	complete := false
+	defer func() { p.remember(o.lessons) }()
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			message := fmt.Sprint(recovered)
@@ -100,7 +102,7 @@ func (r *run) outcome() outcome {
 		settled: r.trace.settled, settledAt: r.trace.settledAt, settledErrs: r.trace.settledErrs,
 		skipped: r.users.skipped, reconciles: r.trace.reconciles,
 		ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
-		requests: r.trace.requests, processes: r.processes, starts: r.faults.starts,
+		requests: r.trace.requests, processes: r.processes, starts: r.faults.starts, lessons: r.lessons,
 	}
 }
 

@@ -121,7 +121,7 @@ func TestOutsideContent(t *testing.T) {
 		"a function": {func() {}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{Scenario: Scenario{Outside: func() any { return c.content }}}
+			p := &plan{input: input{Scenario: Scenario{Outside: func() any { return c.content }}}}
 			got, err := p.outside()
 			if (err != nil) != c.failure || !maps.Equal(got.values, c.want) {
 				t.Errorf("got %v, %v, want %v", got.values, err, c.want)

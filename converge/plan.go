@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,20 +16,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
 	"trueup.dev/internal/nilcheck"
 )
 
-// plan is a valid scenario, and what its runs share.
+// plan is a valid scenario, with what earlier runs of it have taught. A run only reads it: what a run teaches is part of
+// its outcome.
 type plan struct {
+	input
+	knowledge
+
+	seed uint64
+}
+
+// input is a valid scenario. It never changes.
+type input struct {
 	Scenario
 
 	registry *kinds.Registry
 	applier  *apply.Applier
-	// converter is the conversion webhook that Setup registered last, and usualConverter that of the scheme.
-	converter, usualConverter http.Handler
+	// usualConverter returns the conversion webhook of the scheme.
+	usualConverter func() http.Handler
 	// shown are the versions of kinds that events have, for kinds with several versions.
 	shown    map[schema.GroupKind]string
 	primary  schema.GroupVersionKind
@@ -38,17 +49,6 @@ type plan struct {
 	// selectors limit the caches of kinds.
 	selectors map[schema.GroupVersionKind]labels.Selector
 	except    []exceptionOf
-	// disturbed are the names of the disturbances, each with whether it was possible in a run.
-	disturbed map[string]bool
-	seed      uint64
-	// waits is set if primary objects become ready only when their workloads are available.
-	waits bool
-	// random are the names that contain random letters.
-	random randomNames
-	// probesRoles is set in the run that finds out which rules of roles are missing.
-	probesRoles bool
-	// reference is the run without faults, or nil before it.
-	reference *reference
 	// upgrade is set for runs in which the version of the program changes, and version for those of one version of an
 	// upgrade.
 	upgrade *upgrade
@@ -68,7 +68,10 @@ func newPlan(s Scenario) (*plan, error) {
 		return nil, errors.New("scenario: Scheme is required")
 	}
 	first := newProgram(&s)
-	c := &scenarioCheck{plan: &plan{Scenario: s, programs: []*program{first}}, program: first}
+	c := &scenarioCheck{
+		plan:    &plan{input: input{Scenario: s, programs: []*program{first}}, knowledge: newKnowledge()},
+		program: first,
+	}
 	c.reconciler()
 	c.kinds()
 	c.steps()
@@ -97,6 +100,9 @@ func newPlan(s Scenario) (*plan, error) {
 	}
 	p.applier = apply.New(p.registry)
 	p.shown = p.shownVersions()
+	p.usualConverter = sync.OnceValue(func() http.Handler {
+		return ctrlconversion.NewWebhookHandler(s.Scheme, ctrlconversion.NewRegistry())
+	})
 	return p, nil
 }
 

@@ -50,14 +50,10 @@ type program struct {
 	uncached map[schema.GroupVersionKind]bool
 	// webhooks are those that configurations name.
 	webhooks []webhook
-	// read are the kinds that are read from caches. The caches exist from the start: other controllers of the same process
-	// may use them.
-	read []schema.GroupVersionKind
-	// roles are what its processes may do. Nil allows everything. authorized is what they have used.
+	// roles are what its processes may do. Nil allows everything.
 	roles []accessRole
 	// recorder records what its processes need. Optional.
-	recorder   *rbac.Recorder
-	authorized authorizations
+	recorder *rbac.Recorder
 	// uncalled are the paths of webhooks that no configuration names.
 	uncalled []string
 }

@@ -44,7 +44,7 @@ type baseline struct {
 }
 
 // usual and other are two runs without faults. What differs between them depends on time, versions, UIDs or chance.
-func (p *plan) usual() variation { return variation{seed: p.seed} }
+func (p *plan) usual() variation { return variation{seed: p.seed, probesRoles: p.probesRoles} }
 
 func (p *plan) other() variation {
 	return variation{seed: p.seed + 1, delay: 26*time.Hour + 17*time.Minute + 13*time.Second, versions: 7, twice: true}
@@ -125,11 +125,11 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 // findRead finds, with a run, which kinds each program reads from caches.
 func (p *plan) findRead(execute func() outcome) {
 	for _, program := range p.programs {
-		program.read = nil
+		delete(p.read, program)
 	}
 	for _, process := range execute().processes {
 		for _, i := range process.informers {
-			process.program.read = append(process.program.read, i.kind)
+			p.read[process.program] = append(p.read[process.program], i.kind)
 		}
 	}
 }

@@ -37,8 +37,12 @@ type run struct {
 	users     users
 	others    otherClient
 	actors    actors
-	// converter is the conversion webhook that was registered last.
+	// converter is the conversion webhook that was registered last, by whatever version.
 	converter http.Handler
+	// lessons are what the run teaches.
+	lessons lessons
+	// probesRoles is set if the run finds out which rules of roles are missing.
+	probesRoles bool
 	// reportedConversion is set when a failed conversion was reported.
 	reportedConversion bool
 	oracles            oracles
@@ -66,6 +70,8 @@ type variation struct {
 	slow, reverse bool
 	// lateGarbage delays the garbage collector until everything else is idle.
 	lateGarbage bool
+	// probesRoles allows what the roles do not, and reports all missing rules in the end.
+	probesRoles bool
 	// unmarked removes the annotation of the other client at once, so that a conflict leaves nothing but another version.
 	unmarked bool
 }
@@ -76,7 +82,7 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 	if p.Reset != nil {
 		p.Reset()
 	}
-	r := &run{plan: p, schedule: s, ctx: context.Background()}
+	r := &run{plan: p, schedule: s, ctx: context.Background(), probesRoles: v.probesRoles}
 	r.world = newWorld(p, v.seed, &webhooks{r}, r.convert)
 	r.trace = trace{timeline: log}
 	log.observe(&r.world)

@@ -39,7 +39,7 @@ func (r *run) start(program *program, number int, stale ...staleStart) {
 		m.Client = p.guarded(cached, p.env.APIReader, m.cache)
 		p.env.Client = m.Client
 	}
-	for _, kind := range p.program.read {
+	for _, kind := range r.plan.of(number).read[p.program] {
 		p.informer(kind)
 	}
 	if p.program.setup != nil {

@@ -87,8 +87,6 @@ type upgrade struct {
 	versions []*plan
 	// alone has each version once.
 	alone []*plan
-	// failed is the version whose run without faults has failed, or nil.
-	failed *plan
 }
 
 const (
@@ -274,13 +272,13 @@ func (p *plan) decode(encoded string) (schedule, uint64, error) {
 
 // referVersions executes the runs without faults of each version. What differs in those of either is not compared.
 func (p *plan) referVersions(t *testing.T) (outcome, bool) {
-	p.reference, p.upgrade.failed = nil, nil
+	p.reference, p.failedVersion = nil, nil
 	p.random = randomNames{}
 	masked, unstable := map[string]bool{}, map[string]string{}
 	for _, version := range p.upgrade.alone {
 		version.seed = p.seed
 		if o, ok := version.refer(t); !ok {
-			p.upgrade.failed = version
+			p.failedVersion = version
 			return o, false
 		}
 		maps.Copy(p.random, version.random)

@@ -58,7 +58,7 @@ func (u *upgrades) explore(t *testing.T, o Options) *UpgradeReport {
 		if previous == nil {
 			if reference, ok := p.refer(t); !ok {
 				report.Failure = &Failure{Violation: reference.violations[0], schedule: schedule{}}
-				report.failed = p.upgrade.failed
+				report.failed = p.failedVersion
 				return report
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/kinds"
@@ -23,22 +22,23 @@ const conversionPath = "/convert"
 // the caches of a process may need it before its set-up has ended. If it has registered none, that of an older version
 // remains.
 func (r *run) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
-	if r.running.converter == nil && r.converter != nil {
-		return convert(r.converter, review)
+	own := r.lessons.converters[r.running]
+	if own == nil && r.running.converter == nil {
+		own = r.converter
+	}
+	if own != nil {
+		return convert(own, review)
 	}
 	return r.running.convert(review)
 }
 
-// convert calls the conversion webhook of a version. Until one is registered, the types of the scheme convert, as with
-// the usual webhook.
+// convert calls the conversion webhook that was registered last in earlier runs. Until one is registered, the types of
+// the scheme convert, as with the usual webhook.
 func (p *plan) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
 	if p.converter != nil {
 		return convert(p.converter, review)
 	}
-	if p.usualConverter == nil {
-		p.usualConverter = ctrlconversion.NewWebhookHandler(p.Scheme, ctrlconversion.NewRegistry())
-	}
-	return convert(p.usualConverter, review)
+	return convert(p.usualConverter(), review)
 }
 
 // convert calls a conversion webhook.
@@ -68,7 +68,10 @@ func convert(
 func (r *run) startConversions(m *processManager) {
 	if m.webhooks != nil && m.webhooks.handlers[conversionPath] != nil {
 		r.converter = m.webhooks.handlers[conversionPath]
-		r.running.converter = r.converter
+		if r.lessons.converters == nil {
+			r.lessons.converters = map[*plan]http.Handler{}
+		}
+		r.lessons.converters[r.running] = r.converter
 		return
 	}
 	last := m.process.program.index == len(r.running.programs)-1
