@@ -60,7 +60,7 @@ FUZZTIME ?= 30s
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME, 30s by default.
-	$(GO) test -run '^$$' -fuzz '^FuzzDecodeSchedule$$' -fuzztime $(FUZZTIME) ./converge
+	$(GO) test -run '^$$' -fuzz '^FuzzDecodeSchedule$$' -fuzztime $(FUZZTIME) ./converge/internal/inject
 	$(GO) test -run '^$$' -fuzz '^FuzzSchedules$$' -fuzztime $(FUZZTIME) ./operator
 	$(GO) test -run '^$$' -fuzz '^FuzzCopyInto$$' -fuzztime $(FUZZTIME) ./resource
 	$(GO) test -run '^$$' -fuzz '^FuzzAgainstModel$$' -fuzztime $(FUZZTIME) ./tracker

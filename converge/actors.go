@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
@@ -43,7 +45,7 @@ type actorState struct {
 // maxActs limits the actions of a run. Actors that need more act against each other, or against the reconciler.
 const maxActs = 2000
 
-var actorFaults = faultsAt(atActor)
+var actorFaults = inject.SetAt(inject.AtActor)
 
 // changed queues an object, or its controller owner, for actors and the garbage collector.
 func (a *actors) changed(e memapi.Event) {
@@ -88,8 +90,8 @@ func (a *actors) queue(actor *actorState, key types.NamespacedName) {
 		actor.deferred = append(actor.deferred, key)
 		return
 	}
-	r, name := a.run, actor.kind.Kind+" "+nameOf(key)
-	at := site{act: "act " + actor.Name, kind: actor.kind.Kind, key: r.world.generated.key(key)}
+	r, name := a.run, actor.kind.Kind+" "+phrase.Name(key)
+	at := inject.Site{Act: "act " + actor.Name, Kind: actor.kind.Kind, Key: r.world.generated.key(key)}
 	switch r.faults.at(at, actorFaults) {
 	case FaultLate:
 		actor.deferred = append(actor.deferred, key)
@@ -163,10 +165,10 @@ func (a *actors) act(actor *actorState, key types.NamespacedName) {
 	before := r.world.server.Version()
 	err := actor.Act(r.ctx, actor.client, withKind(stored, actor.kind))
 	if err != nil || r.world.server.Version() != before {
-		r.trace.actor(actor.Name, actor.kind.Kind+" "+nameOf(key), err)
+		r.trace.actor(actor.Name, actor.kind.Kind+" "+phrase.Name(key), err)
 	}
 	if err != nil && len(r.schedule) == 0 {
-		r.violate(scenarioFailure(fmt.Sprintf("actor %s: %s %s: %v", actor.Name, actor.kind.Kind, nameOf(key), err)))
+		r.violate(scenarioFailure(fmt.Sprintf("actor %s: %s %s: %v", actor.Name, actor.kind.Kind, phrase.Name(key), err)))
 	}
 }
 
@@ -174,7 +176,7 @@ func (a *actors) act(actor *actorState, key types.NamespacedName) {
 func (a *actors) collect(deferred bool) bool {
 	r := a.run
 	for _, garbage := range r.world.server.Garbage() {
-		name := string(garbage.Type) + " " + garbage.Kind.Kind + " " + nameOf(garbage.Key)
+		name := string(garbage.Type) + " " + garbage.Kind.Kind + " " + phrase.Name(garbage.Key)
 		if a.deferredGarbage[name] && !deferred {
 			continue
 		}
@@ -210,8 +212,8 @@ func (a *actors) collect(deferred bool) bool {
 // delaysGarbage reports whether an action of the garbage collector is delayed.
 func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
 	r := a.run
-	at := site{act: "collect", kind: garbage.Kind.Kind, key: r.world.generated.key(garbage.Key)}
-	if r.faults.at(at, setOf(FaultLate)) == FaultLate {
+	at := inject.Site{Act: "collect", Kind: garbage.Kind.Kind, Key: r.world.generated.key(garbage.Key)}
+	if r.faults.at(at, inject.SetOf(FaultLate)) == FaultLate {
 		r.trace.fault("gc", "delays "+name, FaultLate)
 		return true
 	}

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // accountsActor creates a ServiceAccount with the name of each ConfigMap, and one with a generated name if generated is
@@ -120,7 +122,7 @@ func TestActorsOwn(t *testing.T) {
 func TestActorsNeedTheirOwnName(t *testing.T) {
 	s := copierScenario(false)
 	s.World = []Actor{accountsActor(false)}
-	s.World[0].Name = byProcess
+	s.World[0].Name = phrase.Manager
 	if _, err := newPlan(s); err == nil {
 		t.Error("an actor has the name of another client")
 	}

@@ -15,6 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// touched is the annotation that another client writes, to cause conflicts. It is not compared, and operators may pass
+// it on.
+const touched = "converge.trueup.dev/touched"
+
 // comparison compares the objects of two states.
 type comparison struct{ a, b *snapshot }
 

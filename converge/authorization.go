@@ -5,48 +5,18 @@ package converge
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/memapi"
 )
 
 // serviceAccount is the user of a process, as kubebuilder names it.
 const serviceAccount = "system:serviceaccount:system:controller-manager"
-
-// authorizations counts what the roles of a program allowed and refused, in one run or in all.
-type authorizations struct {
-	used, missing map[memapi.Access]bool
-}
-
-func (a *authorizations) use(p memapi.Access) {
-	if p.Name, p.Namespace = "", ""; a.used == nil {
-		a.used = map[memapi.Access]bool{}
-	}
-	a.used[p] = true
-}
-
-func (a *authorizations) lack(p memapi.Access) {
-	if p.Name, p.Namespace = "", ""; a.missing == nil {
-		a.missing = map[memapi.Access]bool{}
-	}
-	a.missing[p] = true
-}
-
-// add adds the authorizations of a run.
-func (a *authorizations) add(run *authorizations) {
-	for p := range run.used {
-		a.use(p)
-	}
-	for p := range run.missing {
-		a.lack(p)
-	}
-}
 
 // checksAccess reports whether it matters which permissions requests of the program need.
 func (p *program) checksAccess() bool { return p.roles != nil || p.recorder != nil }
@@ -86,7 +56,7 @@ func (r *run) permit(process *process, p memapi.Access) error {
 		return nil
 	}
 	r.violate(Violation{
-		Oracle: OracleErrors, Cause: CauseForbidden, About: nameOf(client.ObjectKey{Namespace: p.Namespace, Name: p.Name}),
+		Oracle: OracleErrors, Cause: CauseForbidden, About: phrase.Name(client.ObjectKey{Namespace: p.Namespace, Name: p.Name}),
 		Message: "a request is not allowed by the roles: " + err.Error(),
 		Details: []string{rbacMarker(p.Group, p.FullResource(), []string{p.Verb})},
 	})
@@ -140,24 +110,24 @@ var verbs = map[string]string{
 
 // permissionsOf returns the permissions that a call requires. An apply that creates an object requires two.
 func (r *run) permissionsOf(c *call) []memapi.Access {
-	p := r.permissionFor(verbs[c.act], c.gvk)
+	p := r.permissionFor(verbs[c.Act], c.gvk)
 	if p.Verb == "" || p.Resource == "" {
 		return nil
 	}
-	_, p.Subresource, _ = strings.Cut(c.kind, "/")
+	_, p.Subresource, _ = strings.Cut(c.Kind, "/")
 	if kind, _ := r.plan.registry.For(c.gvk); kind.Namespaced {
-		p.Namespace = c.key.Namespace
+		p.Namespace = c.Key.Namespace
 	}
 	switch p.Verb {
 	case "create":
 		if p.Subresource != "" {
-			p.Name = c.key.Name
+			p.Name = c.Key.Name
 		}
 	case "list", "deletecollection":
 	default:
-		p.Name = c.key.Name
+		p.Name = c.Key.Name
 	}
-	if c.act == "apply" && r.world.server.Get(c.gvk, c.key) == nil {
+	if c.Act == "apply" && r.world.server.Get(c.gvk, c.Key) == nil {
 		created := p
 		created.Verb, created.Name = "create", ""
 		return []memapi.Access{p, created}
@@ -182,21 +152,6 @@ func (r *run) reportMissingRules() {
 	}
 }
 
-// missingRules returns a marker for each resource of which permissions are missing.
-func (a *authorizations) missingRules() []string {
-	byResource := map[[2]string][]string{}
-	for p := range a.missing {
-		at := [2]string{p.Group, p.FullResource()}
-		byResource[at] = append(byResource[at], p.Verb)
-	}
-	var lines []string
-	for at, verbs := range byResource {
-		lines = append(lines, rbacMarker(at[0], at[1], verbs))
-	}
-	slices.Sort(lines)
-	return lines
-}
-
 // unusedRules returns a line for each role that allows something that no run has used. It leaves out what runs do not
 // do: to record events, to elect a leader, to set owner references that block deletions, and to review access.
 func (p *plan) unusedRules() []string {
@@ -214,56 +169,4 @@ func (p *plan) unusedRules() []string {
 		}
 	}
 	return lines
-}
-
-// unused returns the resources and verbs of a role that were not used.
-func (r *accessRole) unused(a *authorizations) []string {
-	var found []string
-	for _, rule := range r.rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				if isNotSimulated(resource) {
-					continue
-				}
-				name, subresource, _ := strings.Cut(resource, "/")
-				left := slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
-					return a.uses(memapi.Access{Verb: verb, Group: group, Resource: name, Subresource: subresource})
-				})
-				if len(left) == 0 {
-					continue
-				}
-				if group != "" {
-					name += "." + group
-				}
-				if subresource != "" {
-					name += "/" + subresource
-				}
-				found = append(found, fmt.Sprintf("%s (%s)", name, strings.Join(left, ", ")))
-			}
-		}
-	}
-	slices.SortFunc(found, cmp.Compare)
-	return slices.Compact(found)
-}
-
-// uses reports whether a part of a rule, which may have wildcards, was used.
-func (a *authorizations) uses(part memapi.Access) bool {
-	single := rbacv1.PolicyRule{
-		Verbs: []string{part.Verb}, APIGroups: []string{part.Group}, Resources: []string{part.FullResource()},
-	}
-	for p := range a.used {
-		if permits(single, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// isNotSimulated reports whether a resource is one that processes use only in a cluster.
-func isNotSimulated(resource string) bool {
-	switch resource {
-	case "events", "leases", "tokenreviews", "subjectaccessreviews":
-		return true
-	}
-	return strings.HasSuffix(resource, "/finalizers")
 }

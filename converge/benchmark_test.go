@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // tenCalls creates three ConfigMaps and a Service for a Secret with ten calls, and checks them with six.
@@ -73,12 +75,12 @@ func BenchmarkSchedule(b *testing.B) {
 				if !ok {
 					b.Fatal(reference.violations)
 				}
-				singles := candidatesOf(reference.points)
+				singles := inject.CandidatesOf(reference.points)
 				defer tune(t)()
 				b.ReportAllocs()
 				n, before := 0, processorTime()
 				for b.Loop() {
-					if o := p.execute(t, schedule{singles[n%len(singles)]}, p.usual(), nil); len(o.violations) > 0 {
+					if o := p.execute(t, inject.Schedule{singles[n%len(singles)]}, p.usual(), nil); len(o.violations) > 0 {
 						b.Fatal(singles[n%len(singles)], o.violations)
 					}
 					n++
@@ -124,7 +126,7 @@ func BenchmarkDifferences(b *testing.B) {
 	want, masked := state("1"), map[string]bool{"Secret default/a:data.password": true}
 	b.ReportAllocs()
 	for b.Loop() {
-		if found := p.differences(want, state("2"), masked); len(found) > 0 {
+		if found := p.reader().differences(want, state("2"), masked); len(found) > 0 {
 			b.Fatal(found)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // processCache is the cache of a manager.
@@ -88,7 +90,7 @@ func (c *processCache) informer(
 	}
 	var i *processInformer
 	err := c.process.submit(ctx, &call{
-		site: site{act: "watch", kind: gvk.Kind}, begin: func() { i = c.process.informer(gvk).inForm(c.process, form) },
+		Site: inject.Site{Act: "watch", Kind: gvk.Kind}, begin: func() { i = c.process.informer(gvk).inForm(c.process, form) },
 	})
 	if err != nil {
 		return nil, err

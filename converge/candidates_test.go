@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // TestSinglesAreSampled checks that a search that would take too long tries a sample, says so, and tries the same each
@@ -55,16 +57,16 @@ func TestSinglesAreSampled(t *testing.T) {
 func TestSampleBeginsWithEachKind(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	reference, _ := p.refer(t)
-	found := candidatesOf(reference.points)
-	rounds := roundsOf(found)
+	found := inject.CandidatesOf(reference.points)
+	rounds := inject.RoundsOf(found)
 	var order []int
 	for _, d := range found {
 		order = append(order, rounds(d))
 	}
-	if !slices.IsSorted(order) || order[0] != firstOfKind || order[len(order)-1] != repeated {
+	if !slices.IsSorted(order) || order[0] != inject.FirstOfKind || order[len(order)-1] != inject.Repeated {
 		t.Errorf("the rounds are %v", order)
 	}
-	others := slices.DeleteFunc(slices.Clone(found), func(d deviation) bool { return rounds(d) == firstOfKind })
+	others := slices.DeleteFunc(slices.Clone(found), func(d inject.Deviation) bool { return rounds(d) == inject.FirstOfKind })
 	first := len(found) - len(others)
 	chosen := sampled(found, first+3, rounds)
 	if len(chosen) != first+3 {
@@ -72,10 +74,10 @@ func TestSampleBeginsWithEachKind(t *testing.T) {
 	}
 	kinds := map[string]bool{}
 	for _, d := range chosen {
-		kinds[fmt.Sprint(d.fault, d.act, d.kind)] = true
+		kinds[fmt.Sprint(d.Fault, d.Act, d.Kind)] = true
 	}
 	for _, d := range found {
-		if !kinds[fmt.Sprint(d.fault, d.act, d.kind)] {
+		if !kinds[fmt.Sprint(d.Fault, d.Act, d.Kind)] {
 			t.Errorf("%s is not in the sample, nor at another point of the kind", d)
 		}
 	}

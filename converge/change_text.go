@@ -11,39 +11,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // mostChanges limits the changed fields in a line of a timeline.
 const mostChanges = 2
-
-// changeOf describes what a write has changed, as far as a line has room for.
-func (w *world) changeOf(c *call) string {
-	for _, e := range slices.Backward(w.server.Events(w.forwarded)) {
-		if e.Kind != c.gvk || e.Type != watch.Modified || e.Key != client.ObjectKeyFromObject(c.obj) {
-			continue
-		}
-		return changeText(contentOf(e.Old), contentOf(e.Object), e.Kind.Kind == "Secret")
-	}
-	return ""
-}
-
-// unforwarded describes the last change whose event is not forwarded yet, or returns "".
-func (w *world) unforwarded() string {
-	events := w.server.Events(w.forwarded)
-	if len(events) == 0 {
-		return ""
-	}
-	e := events[len(events)-1]
-	text := fmt.Sprintf("%s %s %s", eventNames[e.Type], e.Kind.Kind, nameOf(e.Key))
-	if e.Type == watch.Modified {
-		text = "ok, version " + e.Object.GetResourceVersion() + changeText(
-			contentOf(e.Old), contentOf(e.Object), e.Kind.Kind == "Secret",
-		)
-	}
-	return text
-}
 
 // contentOf returns an object as a map, without what the API server changes with each write.
 func contentOf(obj client.Object) map[string]any {
@@ -129,7 +103,7 @@ func (d *fieldChanges) add(path string, before, after any) {
 func (d *fieldChanges) addMap(path string, before, after map[string]any) {
 	all := maps.Clone(after)
 	maps.Copy(all, before)
-	for _, key := range sortedKeys(all) {
+	for _, key := range phrase.SortedKeys(all) {
 		field := key
 		switch {
 		case !plainKey(key):

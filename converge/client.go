@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
 	apicall "trueup.dev/internal/call"
 )
 
@@ -82,14 +83,14 @@ func (c *processClient) do(ctx context.Context, r apicall.Call) error {
 	if err != nil {
 		return err
 	}
-	submitted := &call{site: site{act: string(r.Verb), kind: gvk.Kind, key: r.Key}, gvk: gvk}
+	submitted := &call{Site: inject.Site{Act: string(r.Verb), Kind: gvk.Kind, Key: r.Key}, gvk: gvk}
 	switch {
 	case r.OfSubresource():
-		submitted.kind += "/" + r.Subresource
-		submitted.key = client.ObjectKeyFromObject(r.Object)
+		submitted.Kind += "/" + r.Subresource
+		submitted.Key = client.ObjectKeyFromObject(r.Object)
 	case r.Verb == apicall.List:
 		options := (&client.ListOptions{}).ApplyOptions(r.ListOptions)
-		submitted.key.Namespace, submitted.out = options.Namespace, r.List
+		submitted.Key.Namespace, submitted.out = options.Namespace, r.List
 		if submitted.cached = c.cached(about, gvk); submitted.cached {
 			list := r.List
 			submitted.do = func(client.Object) error { return c.process.list(gvk, list, options) }
@@ -103,7 +104,7 @@ func (c *processClient) do(ctx context.Context, r apicall.Call) error {
 	}
 	if !submitted.cached {
 		live := r // only this closure needs it: reads from the cache are frequent
-		submitted.act = "live " + submitted.act
+		submitted.Act = "live " + submitted.Act
 		submitted.do = func(client.Object) error { return live.Do(detached(ctx), c.server) }
 	}
 	return c.process.submit(ctx, submitted)
@@ -134,7 +135,7 @@ func (c *processClient) write(ctx context.Context, r apicall.Call) error {
 		key.Name = obj.GetGenerateName()
 	}
 	return c.process.submit(ctx, &call{
-		site: site{act: string(act), kind: kind, key: key}, gvk: gvk, obj: obj, writeOptions: writeOptionsOf(&r),
+		Site: inject.Site{Act: string(act), Kind: kind, Key: key}, gvk: gvk, obj: obj, writeOptions: writeOptionsOf(&r),
 		do: func(written client.Object) error {
 			sent := r
 			switch {

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // ErrExists and ErrAbsent are returned by the calls of a [Cloud].
@@ -161,7 +164,7 @@ func (c Cloud) Ready(ctx context.Context, key string) (ready bool, err error) {
 // List returns the keys with a prefix, sorted.
 func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err error) {
 	err = c.read(ctx, "list", prefix, func(s *cloudState) error {
-		for _, key := range sortedKeys(s.values) {
+		for _, key := range phrase.SortedKeys(s.values) {
 			if strings.HasPrefix(key, prefix) && c.shows(s, key) {
 				keys = append(keys, key)
 			}
@@ -194,8 +197,8 @@ func (c Cloud) Delete(ctx context.Context, key string) error {
 func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) error) error {
 	r := c.process.run
 	return c.process.submit(ctx, &call{
-		site: site{
-			act: "call", kind: "cloud " + verb + " " + key,
+		Site: inject.Site{
+			Act: "call", Kind: "cloud " + verb + " " + key,
 		}, outside: true, do: func(client.Object) error { return do(&r.world.cloud) },
 	})
 }
@@ -203,8 +206,8 @@ func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) 
 func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) error) error {
 	r := c.process.run
 	return c.process.submit(ctx, &call{
-		site: site{
-			act: "call", kind: "cloud " + verb + " " + key,
+		Site: inject.Site{
+			Act: "call", Kind: "cloud " + verb + " " + key,
 		}, outside: true, effect: true, do: func(client.Object) error {
 			before := r.world.cloud.version
 			_, existed := r.world.cloud.values[key]

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"trueup.dev/converge/internal/finding"
 )
 
 // deletionThen returns a clue: after the users have deleted an object, an entry matches.
 func deletionThen(match func(entry) bool) clue {
-	return func(f *Failure) []int {
+	return func(f *explained) []int {
 		return f.pair(func(_ int, e entry) bool { return isDeletionByUser(e) }, func(_, e entry) bool { return match(e) })
 	}
 }
@@ -23,8 +25,8 @@ var (
 )
 
 // isStuck: the object of the violation still exists although the users have deleted it.
-func isStuck(f *Failure) []int {
-	if f.Violation.Cause == CauseNotDeleted {
+func isStuck(f *explained) []int {
+	if f.violation.Cause == finding.CauseNotDeleted {
 		return f.violationIf(true)
 	}
 	return f.some(func(_ int, e entry) bool { return isDeletionByUser(e) && f.isAbout(e) })
@@ -35,7 +37,7 @@ const recentEnds = 3
 
 // loops returns a clue: the last reconciles ended in a way that matches.
 func loops(match func(entry) bool) clue {
-	return func(f *Failure) []int {
+	return func(f *explained) []int {
 		var ends []int
 		for i, e := range slices.Backward(f.entries) {
 			if e.turn != ending || e.result == "" {
@@ -60,7 +62,7 @@ var (
 )
 
 // createsOverTime: the process still creates objects whenever time passes, and its requests poll.
-func createsOverTime(f *Failure) []int {
+func createsOverTime(f *explained) []int {
 	if loops(func(e entry) bool { return !e.failed && e.after >= time.Second })(f) == nil {
 		return nil
 	}
@@ -73,7 +75,7 @@ func createsOverTime(f *Failure) []int {
 
 // writesEachTime returns a clue: the last writes of the process match, and there are several.
 func writesEachTime(match func(entry) bool) clue {
-	return func(f *Failure) []int {
+	return func(f *explained) []int {
 		var found []int
 		for i, e := range slices.Backward(f.entries) {
 			if !e.isWrite() || e.act != "" && !e.effect && !e.failed {
@@ -94,7 +96,7 @@ var (
 	createsEachTime  = writesEachTime(func(e entry) bool { return e.isCreation() && e.act != "apply" })
 	replacesEachTime = all(
 		writesEachTime(func(e entry) bool { return e.isCreation() || e.isDeletion() }),
-		func(f *Failure) []int { return f.some(func(_ int, e entry) bool { return e.isDeletion() }) },
+		func(f *explained) []int { return f.some(func(_ int, e entry) bool { return e.isDeletion() }) },
 	)
 	changesEachTime = writesEachTime(func(e entry) bool { return e.effect && !e.isCreation() && !e.isDeletion() })
 )
@@ -105,14 +107,14 @@ func failsWith(reason metav1.StatusReason) clue {
 }
 
 // isInUse: the name of an object to be created was that of an object that the process had created itself.
-func isInUse(f *Failure) []int {
+func isInUse(f *explained) []int {
 	return f.pair(func(_ int, e entry) bool { return e.isCreation() }, func(made, later entry) bool {
 		return later.isSame(made) && later.reason == metav1.StatusReasonAlreadyExists
 	})
 }
 
 // isCollectedEachTime: the garbage collector deletes what the process has just created.
-func isCollectedEachTime(f *Failure) []int {
+func isCollectedEachTime(f *explained) []int {
 	var found []int
 	for i, e := range slices.Backward(f.entries) {
 		switch {
@@ -129,21 +131,21 @@ func isCollectedEachTime(f *Failure) []int {
 }
 
 // readsSeveral: a list had more than one item.
-func readsSeveral(f *Failure) []int {
+func readsSeveral(f *explained) []int {
 	return f.some(func(_ int, e entry) bool { return strings.HasSuffix(e.act, "list") && e.items > 1 })
 }
 
 // dereferencesNothing: a panic of the kinds that an empty field causes.
-func dereferencesNothing(f *Failure) []int {
+func dereferencesNothing(f *explained) []int {
 	return f.violationIf(slices.ContainsFunc(
 		[]string{"nil pointer", "index out of range", "nil map", "divide by zero", "slice bounds"},
-		func(kind string) bool { return strings.Contains(f.Violation.Message, kind) },
+		func(kind string) bool { return strings.Contains(f.violation.Message, kind) },
 	))
 }
 
 // modifies: the write of the violation changes an object. adds: it creates one.
-func modifies(f *Failure) []int {
-	return f.violationIf(strings.HasPrefix(f.Violation.About, "modified "))
+func modifies(f *explained) []int {
+	return f.violationIf(strings.HasPrefix(f.violation.About, "modified "))
 }
 
-func adds(f *Failure) []int { return f.violationIf(strings.HasPrefix(f.Violation.About, "added ")) }
+func adds(f *explained) []int { return f.violationIf(strings.HasPrefix(f.violation.About, "added ")) }

@@ -5,11 +5,11 @@ package converge
 import (
 	"flag"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/calledby"
 )
 
@@ -165,7 +165,7 @@ func (p *plan) leftOut() []string {
 			lines = append(lines, fmt.Sprintf("without %s: %s", oracle, reason))
 		}
 	}
-	for _, fault := range allFaults {
+	for _, fault := range inject.All {
 		if reason, without := p.Without[fault]; without {
 			lines = append(lines, fmt.Sprintf("without %s: %s", fault, reason))
 		}
@@ -194,18 +194,6 @@ func (p *plan) fail(t *testing.T, f *Failure) {
 		recorded = f.tried.Recorded.String() + "\n"
 	}
 	t.Errorf("%s%s%s%sreplay: %s", f, recorded, saved, page(t, f), f.command())
-}
-
-// command returns the command that replays the failure.
-func (f *Failure) command() string {
-	return fmt.Sprintf(
-		"go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(regexp.QuoteMeta(f.test), "/", "$/^"), f.Replay,
-	)
-}
-
-func firstLine(s string) string {
-	first, _, _ := strings.Cut(s, "\n")
-	return first
 }
 
 // replaySaved tries the schedules that have failed before.
@@ -243,7 +231,7 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 }
 
 // failure runs the schedule of a file, and returns its failure, if it has one.
-func (p *plan) failure(t *testing.T, file string, s schedule) *Failure {
+func (p *plan) failure(t *testing.T, file string, s inject.Schedule) *Failure {
 	o := p.try(t, s, nil)
 	if o.injected < len(s) && len(o.violations) == 0 {
 		t.Logf(
@@ -276,8 +264,8 @@ func (p *plan) replay(t *testing.T, encoded string) {
 	f := &Failure{schedule: decoded}
 	log := &timeline{}
 	o := p.try(t, decoded, log)
-	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
-	fmt.Print(f.full()) // also without -v
+	f.log = log.told
+	fmt.Print(f.FullTimeline()) // also without -v
 	if o.injected < len(decoded) {
 		t.Errorf("only %d of %d faults were injected: the scenario or the reconciler has changed", o.injected, len(decoded))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // cycle is what repeats at the end of a run: the steps of one round.
@@ -19,7 +21,7 @@ const (
 
 // cycleIn returns the shortest sequence of changes of several writers that is repeated at the end, if each of them
 // reacts to another one. Values may differ each time.
-func (w *world) cycleIn(revisions []revision) cycle {
+func (h eventHistory) cycleIn(revisions []revision) cycle {
 	n := len(revisions)
 	for length := 2; length <= min(longestCycle, n/leastRounds); length++ {
 		repeated := true
@@ -27,7 +29,7 @@ func (w *world) cycleIn(revisions []revision) cycle {
 			repeated = revisions[i].isLike(revisions[i-length])
 		}
 		if c := cycle(revisions[n-length:]); repeated {
-			if len(c.writers()) > 1 && c.reacts(w) {
+			if len(c.writers()) > 1 && c.reacts(h) {
 				return c
 			}
 			return nil
@@ -38,13 +40,13 @@ func (w *world) cycleIn(revisions []revision) cycle {
 
 // reacts reports whether each program that takes part has made a change because of one of another writer. Actors only
 // act on changes.
-func (c cycle) reacts(w *world) bool {
+func (c cycle) reacts(h eventHistory) bool {
 	for _, writer := range c.writers() {
-		if !w.plan.isProgram(writer.client) {
+		if !h.isProgram(writer.client) {
 			continue
 		}
 		if !slices.ContainsFunc(c, func(r revision) bool {
-			e, ok := w.causeOf(r)
+			e, ok := h.causeOf(r)
 			return r.writer == writer && ok && slices.ContainsFunc(c, func(other revision) bool {
 				return other.writer != writer && other.event.Kind == e.Kind && other.event.Key == e.Key
 			})
@@ -86,16 +88,16 @@ func (c cycle) name(w writer) string {
 func (c cycle) message() string {
 	var steps []string
 	for _, r := range c {
-		steps = append(steps, fmt.Sprintf("%s has %s %s", c.name(r.writer), eventNames[r.event.Type], r.object))
+		steps = append(steps, fmt.Sprintf("%s has %s %s", c.name(r.writer), inject.EventNames[r.event.Type], r.object))
 	}
 	return "the same steps again and again: " + strings.Join(steps, "; ")
 }
 
 // details describes each step.
-func (c cycle) details(w *world) []string {
+func (c cycle) details(h eventHistory) []string {
 	var lines []string
 	for i, r := range c {
-		lines = append(lines, fmt.Sprintf("step %d of the cycle, %s: %s%s", i+1, c.name(r.writer), r.effect(), w.reason(r)))
+		lines = append(lines, fmt.Sprintf("step %d of the cycle, %s: %s%s", i+1, c.name(r.writer), r.effect(), h.reason(r)))
 	}
 	return lines
 }

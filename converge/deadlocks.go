@@ -7,40 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/finding"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
 
-// found are the objects that each reconcile has found to exist.
-type found map[*activity][]objectOf
+// found are the objects that the reconciles of each request have found to exist.
+type found map[writer][]objectOf
 
 // objectOf identifies an object.
 type objectOf struct {
 	kind schema.GroupVersionKind
 	key  types.NamespacedName
-}
-
-// read records what a call of a reconcile has read or deleted, while that is recorded.
-func (t *trace) read(c *call, by *activity, err error) {
-	switch {
-	case t.found == nil || by == nil || err != nil:
-	case c.into != nil, c.act == "delete":
-		t.found[by] = append(t.found[by], objectOf{c.gvk, c.key})
-	case c.out != nil:
-		_ = meta.EachListItem(c.out, func(item runtime.Object) error {
-			if obj, ok := item.(client.Object); ok {
-				t.found[by] = append(t.found[by], objectOf{c.gvk, client.ObjectKeyFromObject(obj)})
-			}
-			return nil
-		})
-	}
 }
 
 // stuck is an object whose deletion waits for its finalizers to be removed.
@@ -62,20 +45,20 @@ type holder struct {
 	writer    writer
 }
 
-// stuckObjects lists the objects that wait for their deletion.
-func (o *deletionOracle) stuckObjects() []*stuck {
+// stuckObjects lists the objects that wait for their deletion. Those of one kind are primary.
+func (h eventHistory) stuckObjects(primary schema.GroupVersionKind) []*stuck {
 	var all []*stuck
-	for _, kind := range o.world.server.Kinds() {
-		for _, obj := range o.world.server.List(kind) {
+	for _, kind := range h.server.Kinds() {
+		for _, obj := range h.server.List(kind) {
 			if obj.GetDeletionTimestamp() == nil {
 				continue
 			}
 			s := &stuck{
-				objectOf: objectOf{kind, client.ObjectKeyFromObject(obj)}, name: o.world.generated.thing(kind, obj).String(),
-				obj: obj, primary: kind == o.running.primary,
+				objectOf: objectOf{kind, client.ObjectKeyFromObject(obj)}, name: h.names.thing(kind, obj).String(),
+				obj: obj, primary: kind == primary,
 			}
 			for _, finalizer := range obj.GetFinalizers() {
-				s.holders = append(s.holders, holder{finalizer, o.addedBy(obj, finalizer)})
+				s.holders = append(s.holders, holder{finalizer, h.addedBy(obj, finalizer)})
 			}
 			all = append(all, s)
 		}
@@ -84,11 +67,11 @@ func (o *deletionOracle) stuckObjects() []*stuck {
 }
 
 // addedBy returns who has added a finalizer to an object.
-func (o *deletionOracle) addedBy(obj client.Object, finalizer string) writer {
+func (h eventHistory) addedBy(obj client.Object, finalizer string) writer {
 	if finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents {
 		return writer{client: "the garbage collector"}
 	}
-	events := o.world.server.Events(0)
+	events := h.server.Events(0)
 	at := slices.IndexFunc(events, func(e memapi.Event) bool {
 		return e.Object.GetUID() == obj.GetUID() && slices.Contains(e.Object.GetFinalizers(), finalizer) &&
 			(nilcheck.IsNil(e.Old) || !slices.Contains(e.Old.GetFinalizers(), finalizer))
@@ -96,20 +79,16 @@ func (o *deletionOracle) addedBy(obj client.Object, finalizer string) writer {
 	if at < 0 {
 		return writer{}
 	}
-	if author, ok := authorOf(events[at].Version, o.trace.authors); ok {
+	if author, ok := h.authorOf(events[at].Version); ok {
 		return author.by.writer(events[at].Client)
 	}
 	return writer{client: events[at].Client}
 }
 
 // findDependencies finds out which objects wait for which others. An owner that is deleted in the foreground waits for
-// its dependents. For other finalizers, again reconciles all objects once more: an object waits for others that are
-// being deleted if the reconcile of who has added the finalizer reads or deletes them, and leaves the finalizer.
-func (o *deletionOracle) findDependencies(all []*stuck, again func()) {
-	o.trace.found = found{}
-	again()
-	evidence := o.trace.found
-	o.trace.found = nil
+// its dependents. For other finalizers, an object waits for others that are being deleted if the reconcile of who has
+// added the finalizer reads or deletes them, and leaves the finalizer.
+func findDependencies(all []*stuck, evidence found) {
 	for _, s := range all {
 		for _, other := range all {
 			if other != s && s.waits(other, evidence) {
@@ -127,9 +106,9 @@ func (s *stuck) waits(other *stuck, evidence found) bool {
 				return owner.UID == s.obj.GetUID() && owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion
 			})
 		}
-		for a, objects := range evidence {
-			if a.process.program.client == h.writer.client && a.controller == h.writer.controller &&
-				(a.NamespacedName == s.key || a.NamespacedName == h.writer.key) && slices.Contains(objects, other.objectOf) {
+		for by, objects := range evidence {
+			if by.client == h.writer.client && by.controller == h.writer.controller &&
+				(by.key == s.key || by.key == h.writer.key) && slices.Contains(objects, other.objectOf) {
 				return true
 			}
 		}
@@ -189,7 +168,7 @@ func (s *stuck) String() string {
 }
 
 // deadlocked returns the violation for a deadlock.
-func deadlocked(cycle []*stuck) Violation {
+func deadlocked(cycle []*stuck) finding.Violation {
 	var names, lines []string
 	for _, s := range cycle {
 		names, lines = append(names, s.name), append(lines, s.String())
@@ -198,7 +177,7 @@ func deadlocked(cycle []*stuck) Violation {
 	if len(names) == 2 {
 		message = fmt.Sprintf("%s and %s wait for each other", names[0], names[1])
 	}
-	return Violation{
-		Oracle: OracleDeletion, Cause: CauseDeadlock, About: names[0], Message: message + " to be deleted", Details: lines,
+	return finding.Violation{
+		Oracle: finding.OracleDeletion, Cause: finding.CauseDeadlock, About: names[0], Message: message + " to be deleted", Details: lines,
 	}
 }

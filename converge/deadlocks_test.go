@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // keeper sets up a program that keeps objects with a finalizer until released returns true. It looks again whenever
@@ -184,7 +186,7 @@ func TestRelistHidesNothing(t *testing.T) {
 	if o, ok := p.refer(t); !ok {
 		t.Fatal(o.violations)
 	}
-	s, _, err := decodeSchedule(
+	s, _, err := inject.Decode(
 		"v1:1:relist@event+added:ConfigMap:default/a:1,deleted@second:patch:ConfigMap:default/a:1",
 	)
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // crowd creates several ConfigMaps at once, each in a goroutine of its own.
@@ -88,7 +90,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 			if !ok {
 				t.Fatal(o.violations)
 			}
-			schedules := []schedule{{}}
+			schedules := []inject.Schedule{{}}
 			for n := range uint64(5) {
 				schedules = append(schedules, randomSchedule(o.points, 7, n))
 			}
@@ -125,14 +127,14 @@ func mustPlanWith(t *testing.T, s Scenario, other *plan) *plan {
 	return p
 }
 
-func timelines(t *testing.T, p *plan, schedules []schedule) string {
+func timelines(t *testing.T, p *plan, schedules []inject.Schedule) string {
 	t.Helper()
 	var all []string
 	for _, s := range schedules {
 		log := &timeline{}
 		o := p.execute(t, s, p.usual(), log)
 		all = append(
-			all, s.encode(1), (&Failure{entries: log.entries}).full(),
+			all, s.Encode(1), log.full(),
 			fmt.Sprint(o.violations, o.reconciles, o.injected, slices.Clone(o.points)),
 		)
 	}

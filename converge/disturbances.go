@@ -2,21 +2,26 @@
 
 package converge
 
-import "fmt"
+import (
+	"fmt"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
+)
 
 // disturb performs the disturbances that the schedule has at a moment: before or when an action happens. It reports
 // whether one has succeeded.
-func (u *users) disturb(moment string, at site) bool {
+func (u *users) disturb(moment string, at inject.Site) bool {
 	r, disturbed := u.run, false
 	for _, step := range r.plan.Disturbances {
 		s := at
-		s.act = step.name + " " + moment + " " + at.act
-		if r.faults.at(s, setOf(FaultDisturbance)) != FaultDisturbance {
+		s.Act = step.name + " " + moment + " " + at.Act
+		if r.faults.at(s, inject.SetOf(FaultDisturbance)) != FaultDisturbance {
 			continue
 		}
 		p := r.faults.last
 		if err := u.perturb(step, func(err error) {
-			r.trace.fault(byUser, step.name+failure(err), FaultDisturbance)
+			r.trace.fault(phrase.User, step.name+phrase.After(err), FaultDisturbance)
 		}); err != nil {
 			r.faults.withdraw(p)
 		} else {

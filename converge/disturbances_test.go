@@ -164,7 +164,7 @@ func TestDisturbances(t *testing.T) {
 			found, failed := Violation{}, report.Failure != nil
 			if failed {
 				found = report.Failure.Violation
-				if !report.Failure.schedule.has(FaultDisturbance) {
+				if !report.Failure.schedule.Has(FaultDisturbance) {
 					t.Errorf("found without a disturbance: %s", report.Failure)
 				}
 			}

@@ -45,6 +45,11 @@
 //
 // # How the code is organized
 //
+// Packages below internal, of which each one imports only earlier ones:
+//   - phrase has what messages have in common
+//   - inject has the faults, the points where they apply, schedules of faults, and the order in which they are tried
+//   - finding names the oracles, and the causes of what they find
+//
 // The scenario:
 //   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
 //     what users write
@@ -52,7 +57,7 @@
 //
 // The search:
 //   - converge.go has Run and the flags, and saved.go the saved failures
-//   - explore.go chooses schedules, and candidates.go lists and samples faults
+//   - explore.go chooses schedules
 //   - tune.go adapts the Go runtime to a search
 //   - execute.go executes a schedule, and reference.go has the runs without faults
 //   - shrink.go simplifies a failure
@@ -81,7 +86,6 @@
 //     replace generated names
 //   - history.go lists the last changes with their writers, in which fights.go, webhook_fights.go and cycles.go find
 //     those who keep each other busy, and deadlocks.go finds finalizers that wait for each other
-//   - fault_table.go describes the faults
 //   - hint.go finds the usual mistake, for which clues*.go search the timeline
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened
 //   - lines.go, report.go and html*.go show it

@@ -3,15 +3,12 @@
 package converge
 
 import (
-	"strings"
 	"time"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // entry is a line of a timeline.
@@ -31,7 +28,7 @@ type entry struct {
 	from, to place
 	turn     turn
 	news     news
-	fault    Fault
+	fault    inject.Fault
 	failed   bool
 	// program is the version that a process starts with, in an upgrade.
 	program string
@@ -59,40 +56,6 @@ type facts struct {
 	// retried is set for the end of a reconcile whose request is queued again, and after is the delay if it polls.
 	retried bool
 	after   time.Duration
-}
-
-// factsOf describes a request. changed is set if it may have changed something.
-func (w *world) factsOf(c *call, err error, changed bool) facts {
-	f := facts{act: c.act, kind: c.gvk, reason: apierrs.ReasonForError(err), effect: changed && (c.obj != nil || c.effect)}
-	if list, ok := c.out.(client.ObjectList); ok {
-		f.items = meta.LenList(list)
-	}
-	switch words := strings.Fields(c.kind); {
-	case c.outside && len(words) == 3 && words[0] == "cloud": // a call of Cloud
-		f.act, f.object = words[1], "cloud "+words[2]
-	case c.outside:
-		f.object = c.kind
-	case c.key.Name != "":
-		f.object = c.gvk.Kind + " " + nameOf(w.keyOfCall(c))
-	}
-	if c.obj != nil {
-		f.unowned = len(c.obj.GetOwnerReferences()) == 0
-	}
-	return f
-}
-
-// isRetried reports whether the request of a reconcile that has ended is queued again.
-func (a *activity) isRetried() bool {
-	return a.err != nil && !isTerminal(a.err) || a.panicked != nil || a.result.RequeueAfter > 0 ||
-		a.result.Requeue //nolint:staticcheck // reconcilers still ask for it
-}
-
-// keyOfCall returns the key of the object of a call, with the prefix of a generated name instead of the name.
-func (w *world) keyOfCall(c *call) types.NamespacedName {
-	if c.obj != nil && c.obj.GetGenerateName() != "" && strings.HasPrefix(c.key.Name, c.obj.GetGenerateName()) {
-		return types.NamespacedName{Namespace: c.key.Namespace, Name: c.obj.GetGenerateName() + "*"}
-	}
-	return w.generated.key(c.key)
 }
 
 // arrival is the arrival of an event at a cache, after a number of entries.

@@ -8,6 +8,10 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // Exception disables a fault, or turns an oracle off, for some objects or in some steps.
@@ -58,7 +62,7 @@ func (c *scenarioCheck) exceptions() {
 		switch {
 		case (e.Fault == "") == (e.Oracle == ""):
 			c.problem("%s: Fault or Oracle is required, and not both", field)
-		case e.Fault != "" && !slices.Contains(allFaults, e.Fault):
+		case e.Fault != "" && !slices.Contains(inject.All, e.Fault):
 			c.problem("%s: unknown fault %q", field, e.Fault)
 		case e.Oracle != "" && !slices.Contains(allOracles, e.Oracle):
 			c.problem("%s: unknown oracle %q", field, e.Oracle)
@@ -84,15 +88,15 @@ func (c *scenarioCheck) exceptions() {
 }
 
 // allowed returns the faults without those that exceptions disable at a site.
-func (p *plan) allowed(s site, step int, faults faultSet) faultSet {
+func (p *plan) allowed(s inject.Site, step int, faults inject.Set) inject.Set {
 	for _, e := range p.except {
-		kind, _, _ := strings.Cut(s.kind, "/") // without the subresource
-		name := nameOf(s.key)
-		if s.act == "call" {
-			kind, name = "", s.kind
+		kind, _, _ := strings.Cut(s.Kind, "/") // without the subresource
+		name := phrase.Name(s.Key)
+		if s.Act == "call" {
+			kind, name = "", s.Kind
 		}
 		if e.Fault != "" && e.matches(kind, name, step+1) {
-			faults &^= setOf(e.Fault)
+			faults &^= inject.SetOf(e.Fault)
 		}
 	}
 	return faults
@@ -104,7 +108,7 @@ func (p *plan) excepts(oracle Oracle, about string, step int) bool {
 		if e.Oracle != oracle {
 			continue
 		}
-		about := (&Failure{Violation: Violation{About: about}}).about()
+		about := finding.Violation{About: about}.Object()
 		kind, name, found := strings.Cut(about, " ")
 		switch {
 		case !found: // a request

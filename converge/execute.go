@@ -9,13 +9,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // outcome is the result of a run.
 type outcome struct {
 	violations []Violation
 	advices    []string
-	points     []injectionPoint
+	points     []inject.Injectable
 	// injected is how many faults of the schedule were injected.
 	injected  int
 	settled   []*snapshot
@@ -45,7 +47,7 @@ func (o *outcome) violation() (Violation, bool) {
 }
 
 // execute executes a schedule, in a bubble of its own.
-func (p *plan) execute(t *testing.T, s schedule, v variation, log *timeline) (o outcome) {
+func (p *plan) execute(t *testing.T, s inject.Schedule, v variation, log *timeline) (o outcome) {
 	var r *run
 	complete := false
 	defer func() { p.remember(o.lessons) }()

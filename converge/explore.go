@@ -4,12 +4,14 @@ package converge
 
 import (
 	"fmt"
-	"math"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
 	"time"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // exploration is the search for a schedule with a violation.
@@ -25,18 +27,18 @@ type exploration struct {
 	// afterFaults are the points that only exist after a fault, with that fault.
 	afterFaults []recovery
 	cert        Certificate
-	seen        map[point]bool
+	seen        map[inject.Point]bool
 }
 
 // recovery is a second fault at a point that only exists after a first one.
 type recovery struct {
-	first  deviation
-	second injectionPoint
+	first  inject.Deviation
+	second inject.Injectable
 }
 
 func newExploration(t *testing.T, p *plan, options Options) *exploration {
 	now := time.Now()
-	return &exploration{plan: p, t: t, options: options, begin: now, lastProgress: now, seen: map[point]bool{}}
+	return &exploration{plan: p, t: t, options: options, begin: now, lastProgress: now, seen: map[inject.Point]bool{}}
 }
 
 // explore searches for a schedule with a violation, and returns the first one. The order, and so the result, depends on
@@ -57,18 +59,17 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	}()
 	reference, ok := p.refer(t)
 	if !ok {
-		report.Failure = &Failure{Violation: reference.violations[0], schedule: schedule{}}
+		report.Failure = &Failure{Violation: reference.violations[0], schedule: inject.Schedule{}}
 		return report
 	}
 	x.cert.Reconciles = reference.reconciles
 	x.cert.Idle = reference.noOps
 	options.limit(p.length(&reference))
 	x.options = options
-	for _, phase := range []func(*outcome) *Failure{x.recorded, x.singles, x.recoveries, x.pairs, x.swarm} {
-		if report.Failure = phase(&reference); report.Failure != nil {
-			return report
-		}
+	of := func(phase func(*outcome) *Failure) func() *Failure {
+		return func() *Failure { return phase(&reference) }
 	}
+	report.Failure = first(of(x.recorded), of(x.singles), of(x.recoveries), of(x.pairs), of(x.swarm))
 	return report
 }
 
@@ -84,7 +85,7 @@ func (p *plan) length(reference *outcome) int {
 }
 
 // try executes a schedule, and returns its outcome and its failure.
-func (x *exploration) try(s schedule) (outcome, *Failure) {
+func (x *exploration) try(s inject.Schedule) (outcome, *Failure) {
 	o := x.plan.try(x.t, s, nil)
 	x.cert.Schedules++
 	x.progress()
@@ -115,24 +116,24 @@ func (x *exploration) progress() {
 // singles tries each fault at each point of the run without faults, or a sample of them if that would take too long.
 func (x *exploration) singles(reference *outcome) *Failure {
 	for _, m := range reference.points {
-		x.seen[m.point] = true
+		x.seen[m.Point] = true
 	}
 	x.cert.Points = len(reference.points)
-	singles, enumerated := candidates(reference.points)
+	singles, enumerated := inject.Candidates(reference.points)
 	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
 	tried := singles
 	if most := x.mostSingles(); most > 0 {
-		tried = sampled(singles, most, roundsOf(singles))
+		tried = sampled(singles, most, inject.RoundsOf(singles))
 	}
 	x.cert.SinglesLeft = len(singles) - len(tried)
 	for _, d := range tried {
-		o, failure := x.try(schedule{d})
+		o, failure := x.try(inject.Schedule{d})
 		if failure != nil {
 			return failure
 		}
 		x.cert.Singles++
 		for _, m := range o.points {
-			if !x.seen[m.point] {
+			if !x.seen[m.Point] {
 				x.afterFaults = append(x.afterFaults, recovery{d, m})
 			}
 		}
@@ -151,30 +152,30 @@ func (x *exploration) mostSingles() int {
 // recoveries tries the faults at the points that only exist after another one.
 func (x *exploration) recoveries(*outcome) *Failure {
 	x.combinationsStarted = time.Now()
-	byFirst := map[deviation][]injectionPoint{}
-	var order []deviation
+	byFirst := map[inject.Deviation][]inject.Injectable{}
+	var order []inject.Deviation
 	for _, r := range x.afterFaults {
 		if byFirst[r.first] == nil {
 			order = append(order, r.first)
 		}
 		byFirst[r.first] = append(byFirst[r.first], r.second)
 	}
-	var candidates []schedule
+	var candidates []inject.Schedule
 	for _, first := range order {
-		for _, second := range candidatesOf(byFirst[first]) {
-			candidates = append(candidates, schedule{first, second})
+		for _, second := range inject.CandidatesOf(byFirst[first]) {
+			candidates = append(candidates, inject.Schedule{first, second})
 		}
 	}
 	return x.secondFaults(candidates)
 }
 
 // secondFaults tries schedules with a second fault, or a sample of them.
-func (x *exploration) secondFaults(candidates []schedule) *Failure {
+func (x *exploration) secondFaults(candidates []inject.Schedule) *Failure {
 	tried := candidates
 	if x.options.Recoveries >= 0 {
 		tried = sampled(candidates, x.options.Recoveries, nil)
 	}
-	failure := x.tryEach(tried, &x.cert.Recoveries)
+	failure := x.tryEach(slices.Values(tried), &x.cert.Recoveries)
 	if failure == nil {
 		x.cert.RecoveriesLeft = len(candidates) - x.cert.Recoveries
 	}
@@ -182,29 +183,23 @@ func (x *exploration) secondFaults(candidates []schedule) *Failure {
 }
 
 // tryEach tries schedules, as far as the budget allows, and counts those without a failure.
-func (x *exploration) tryEach(schedules []schedule, count *int) *Failure {
-	for _, s := range schedules {
-		if x.outOfTime() {
-			break
-		}
-		if _, failure := x.try(s); failure != nil {
-			return failure
-		}
-		*count++
-	}
-	return nil
+func (x *exploration) tryEach(schedules iter.Seq[inject.Schedule], count *int) *Failure {
+	return each(schedules, x.outOfTime, func(s inject.Schedule) *Failure {
+		_, failure := x.try(s)
+		return failure
+	}, count)
 }
 
 // pairs tries two faults at once: all pairs, if the options and the time allow it, or some. Pairs at points near each
 // other come first, because one fault is more likely to affect the recovery from the other one there.
 func (x *exploration) pairs(reference *outcome) *Failure {
-	singles := candidatesOf(reference.points)
-	at := map[point]int{}
+	singles := inject.CandidatesOf(reference.points)
+	at := map[inject.Point]int{}
 	for i, m := range reference.points {
-		at[m.point] = i
+		at[m.Point] = i
 	}
 	apart := func(a, b int) int {
-		distance := at[singles[a].point] - at[singles[b].point]
+		distance := at[singles[a].Point] - at[singles[b].Point]
 		return max(distance, -distance)
 	}
 	var near [][2]int
@@ -223,76 +218,31 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 	random := rand.New(rand.NewPCG(x.options.Seed, 1))
 	random.Shuffle(len(near), func(i, j int) { near[i], near[j] = near[j], near[i] })
 	// A lost response and a late event of the same object are the usual reason for a second object.
-	ofOneKind := func(pair [2]int) bool { return singles[pair[0]].isAboutKindOf(singles[pair[1]].site) }
+	ofOneKind := func(pair [2]int) bool { return singles[pair[0]].IsAboutKindOf(singles[pair[1]].Site) }
 	ofTwoKinds := slices.DeleteFunc(slices.Clone(near), ofOneKind)
 	near = append(slices.DeleteFunc(near, func(pair [2]int) bool { return !ofOneKind(pair) }), ofTwoKinds...)
 	if x.options.Pairs >= 0 {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
 		distant = min(distant, x.options.Pairs-len(near))
 	}
-	for _, pair := range near {
-		if failure, done := x.pair(singles, pair); done {
-			return failure
-		}
-	}
 	next := mixed(len(singles)*(len(singles)-1)/2, random)
-	for distant > 0 {
-		pair := pairOf(next())
-		if apart(pair[0], pair[1]) <= nearby {
-			continue
+	return x.tryEach(func(yield func(inject.Schedule) bool) {
+		for _, pair := range near {
+			if !yield(inject.Schedule{singles[pair[0]], singles[pair[1]]}) {
+				return
+			}
 		}
-		distant--
-		if failure, done := x.pair(singles, pair); done {
-			return failure
+		for distant > 0 {
+			pair := pairOf(next())
+			if apart(pair[0], pair[1]) <= nearby {
+				continue
+			}
+			distant--
+			if !yield(inject.Schedule{singles[pair[0]], singles[pair[1]]}) {
+				return
+			}
 		}
-	}
-	return nil
-}
-
-// pair tries two faults. It reports whether the search ends, with a failure or because the budget is used up.
-func (x *exploration) pair(singles []deviation, pair [2]int) (failure *Failure, done bool) {
-	if x.outOfTime() {
-		return nil, true
-	}
-	if _, failure = x.try(schedule{singles[pair[0]], singles[pair[1]]}); failure != nil {
-		return failure, true
-	}
-	x.cert.Pairs++
-	return nil, false
-}
-
-// mixed returns a function that returns each number below n once, in a mixed order. There may be too many to list them.
-func mixed(n int, random *rand.Rand) func() int {
-	if n < 2 {
-		return func() int { return 0 }
-	}
-	// A step that has no divisor in common with n reaches all numbers. With about 0.618 n, successive numbers are far
-	// apart.
-	step := int(0.618*float64(n)) + random.IntN(n/8+1)
-	for gcd(step, n) != 1 {
-		step++
-	}
-	at := random.IntN(n)
-	return func() int {
-		at = (at + step) % n
-		return at
-	}
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-// pairOf returns the n-th pair of numbers of which the first one is the lower one: 0 1, 0 2, 1 2, 0 3 and so on.
-func pairOf(n int) [2]int {
-	upper := int((1 + math.Sqrt(float64(1+8*n))) / 2)
-	for upper*(upper-1)/2 > n {
-		upper--
-	}
-	return [2]int{n - upper*(upper-1)/2, upper}
+	}, &x.cert.Pairs)
 }
 
 // nearby is the largest distance between two points near each other.
@@ -307,34 +257,31 @@ func (x *exploration) swarm(reference *outcome) *Failure {
 	if len(points) == 0 {
 		return nil
 	}
-	return x.tryRandom(func(n uint64) schedule { return randomSchedule(points, x.options.Seed, n) })
+	return x.tryRandom(func(n uint64) inject.Schedule { return randomSchedule(points, x.options.Seed, n) })
 }
 
 // tryRandom tries random schedules, which their number determines.
-func (x *exploration) tryRandom(numbered func(n uint64) schedule) *Failure {
-	for n := range x.options.Random {
-		if x.outOfTime() {
-			return nil
+func (x *exploration) tryRandom(numbered func(n uint64) inject.Schedule) *Failure {
+	return x.tryEach(func(yield func(inject.Schedule) bool) {
+		for n := range x.options.Random {
+			if !yield(numbered(uint64(n))) {
+				return
+			}
 		}
-		if _, failure := x.try(numbered(uint64(n))); failure != nil {
-			return failure
-		}
-		x.cert.Random++
-	}
-	return nil
+	}, &x.cert.Random)
 }
 
-func randomSchedule(points []injectionPoint, seed, n uint64) schedule {
+func randomSchedule(points []inject.Injectable, seed, n uint64) inject.Schedule {
 	random := rand.New(rand.NewPCG(seed, n<<8|2))
-	kinds := faultSet(random.Uint32() | random.Uint32())
-	s := schedule{}
+	kinds := inject.Set(random.Uint32() | random.Uint32())
+	s := inject.Schedule{}
 	for range 2 + random.IntN(5) {
 		m := points[random.IntN(len(points))]
-		faults := (m.faults & kinds).faults()
-		if len(faults) == 0 || s.at(m.point) != "" {
+		faults := (m.Faults & kinds).Faults()
+		if len(faults) == 0 || s.At(m.Point) != "" {
 			continue
 		}
-		s = s.with(deviation{m.point, faults[random.IntN(len(faults))]})
+		s = s.With(inject.Deviation{Point: m.Point, Fault: faults[random.IntN(len(faults))]})
 	}
 	return s
 }

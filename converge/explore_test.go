@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // TestSingleFaultsAreInjected injects each fault at each point: each fault that is counted was injected.
@@ -19,13 +21,13 @@ func TestSingleFaultsAreInjected(t *testing.T) {
 			if !ok {
 				t.Fatal(reference.violations)
 			}
-			singles := candidatesOf(reference.points)
+			singles := inject.CandidatesOf(reference.points)
 			if len(singles) < 50 {
 				t.Fatalf("only %d faults", len(singles))
 			}
 			missed := 0
 			for _, d := range singles {
-				if o := p.execute(t, schedule{d}, p.usual(), nil); o.injected != 1 {
+				if o := p.execute(t, inject.Schedule{d}, p.usual(), nil); o.injected != 1 {
 					missed++
 					t.Logf("%s was injected %d times", d, o.injected)
 				}

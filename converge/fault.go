@@ -2,9 +2,11 @@
 
 package converge
 
+import "trueup.dev/converge/internal/inject"
+
 // Fault is a failure that is injected at one point of a run. Conflicts, missing objects and existing objects are not
 // simulated responses: another client writes, deletes or creates the object.
-type Fault string
+type Fault = inject.Fault
 
 // Faults of requests to the API server, and of calls to external systems.
 const (

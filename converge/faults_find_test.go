@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // TestFaultsFindBugs finds mistakes with a single fault each, and nothing in the same reconcilers without the mistake.
@@ -36,7 +38,7 @@ func TestFaultsFindBugs(t *testing.T) {
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			c.wrong.Without = map[Fault]string{}
-			for _, other := range allFaults {
+			for _, other := range inject.All {
 				if other != fault {
 					c.wrong.Without[other] = "the case is about another fault"
 				}

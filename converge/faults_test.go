@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // faultyScenario has points for all faults: requests of all kinds, an actor, an external system, and caches that may
@@ -105,28 +107,28 @@ func TestEachFault(t *testing.T) {
 	}
 	// A reconciler without retries does not recover from these faults.
 	harmful := []Fault{FaultTakenUnnoticed}
-	for _, fault := range allFaults {
+	for _, fault := range inject.All {
 		if fault == FaultOvertaken {
 			continue // requires two concurrent reconciles
 		}
 		t.Run(string(fault), func(t *testing.T) {
-			at := slices.IndexFunc(reference.points, func(m injectionPoint) bool { return m.faults.has(fault) })
+			at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool { return m.Faults.Has(fault) })
 			if at < 0 {
 				t.Fatal("no point for the fault")
 			}
-			s := schedule{{reference.points[at].point, fault}}
+			s := inject.Schedule{{Point: reference.points[at].Point, Fault: fault}}
 			log := &timeline{}
 			o := p.execute(t, s, p.usual(), log)
 			if o.injected != 1 {
 				t.Errorf("injected %d times, want once", o.injected)
 			}
 			if v, violated := o.violation(); violated && !slices.Contains(harmful, fault) {
-				t.Errorf("%s\n%s", v, (&Failure{entries: log.entries}).full())
+				t.Errorf("%s\n%s", v, log.full())
 			}
 			// Neither the order of lists nor the steps of users are marked in lines.
 			marked := slices.ContainsFunc(log.entries, func(e entry) bool { return e.mark != "" })
 			if !marked && fault != FaultListOrder && fault != FaultMeanwhile {
-				t.Errorf("no line is marked:\n%s", (&Failure{entries: log.entries}).full())
+				t.Errorf("no line is marked:\n%s", log.full())
 			}
 		})
 	}
@@ -143,8 +145,8 @@ func TestDisabledFaults(t *testing.T) {
 		for _, fault := range []Fault{
 			FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart, FaultQuota, FaultForbidden,
 		} {
-			if m.faults.has(fault) {
-				t.Errorf("%s applies at %s", fault, m.point)
+			if m.Faults.Has(fault) {
+				t.Errorf("%s applies at %s", fault, m.Point)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"trueup.dev/converge/internal/finding"
 	"trueup.dev/internal/memapi"
 )
 
@@ -95,21 +96,21 @@ func (f *fight) message() string {
 }
 
 // details describes the last changes.
-func (f *fight) details(w *world) []string {
+func (f *fight) details(h eventHistory) []string {
 	var lines []string
 	for _, r := range f.revisions[max(0, len(f.revisions)-4):] {
 		other := f.writers[0]
 		if r.writer == other {
 			other = f.writers[1]
 		}
-		lines = append(lines, r.writer.text(other)+": "+r.effect()+w.reason(r))
+		lines = append(lines, r.writer.text(other)+": "+r.effect()+h.reason(r))
 	}
 	return lines
 }
 
 // violation returns the violation of an oracle for a fight.
-func (f *fight) violation(w *world, oracle Oracle, prefix string) Violation {
-	return Violation{
-		Oracle: oracle, Cause: CauseFight, About: f.object, Message: prefix + f.message(), Details: f.details(w),
+func (f *fight) violation(h eventHistory, oracle finding.Oracle, prefix string) finding.Violation {
+	return finding.Violation{
+		Oracle: oracle, Cause: finding.CauseFight, About: f.object, Message: prefix + f.message(), Details: f.details(h),
 	}
 }

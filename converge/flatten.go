@@ -152,8 +152,8 @@ func isTime(s string) bool {
 
 // conditionsAreMap reports whether the conditions of a custom kind are a map by type because its schema does not
 // declare what kind of list they are. By the conventions of the API they always are.
-func (p *plan) conditionsAreMap(gvk schema.GroupVersionKind) bool {
-	kind, ok := p.registry.For(gvk)
+func (r reader) conditionsAreMap(gvk schema.GroupVersionKind) bool {
+	kind, ok := r.registry.For(gvk)
 	if !ok || !kind.Custom {
 		return false
 	}

@@ -10,12 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -41,19 +39,6 @@ spec:
       openAPIV3Schema:
         type: object
         properties:
-          spec:
-            type: object
-            properties:
-              ports:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [port, protocol]
-                items:
-                  type: object
-                  required: [port]
-                  properties: {port: {type: integer}, protocol: {type: string, default: TCP}, name: {type: string}}
-              hosts: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-              args: {type: array, items: {type: string}}
           status:
             type: object
             properties:
@@ -180,112 +165,4 @@ func TestOrderOfConditions(t *testing.T) {
 		!strings.Contains(f.Violation.String(), "status.conditions[type=Degraded]") {
 		t.Errorf("got %v, want a condition that differs", f)
 	}
-}
-
-// TestDifferencesOfLists compares lists in another order.
-func TestDifferencesOfLists(t *testing.T) {
-	p := mustPlan(t, gadgetScenario(t, nil))
-	pod := corev1.SchemeGroupVersion.WithKind("Pod")
-	for name, c := range map[string]struct {
-		kind schema.GroupVersionKind
-		// content of the objects, without their metadata
-		want, got string
-		lines     []string
-	}{
-		"containers": {
-			pod, `{spec: {containers: [{name: a, image: x}, {name: b, image: v}]}}`,
-			`{spec: {containers: [{name: b, image: v}, {name: a, image: x}]}}`, nil,
-		},
-		"an image of a container": {
-			pod, `{spec: {containers: [{name: a, image: x}, {name: b, image: v}]}}`,
-			`{spec: {containers: [{name: b, image: z}, {name: a, image: x}]}}`,
-			[]string{`Pod default/a: spec.containers[name=b].image is "z", want "v"`},
-		},
-		"the environment": {
-			pod, `{spec: {containers: [{name: a, env: [{name: A, value: "1"}, {name: B, value: "2"}]}]}}`,
-			`{spec: {containers: [{name: a, env: [{name: B, value: "2"}]}]}}`,
-			[]string{
-				`Pod default/a: spec.containers[name=a].env[name=A].name is missing, want "A"`,
-				`Pod default/a: spec.containers[name=a].env[name=A].value is missing, want "1"`,
-			},
-		},
-		"the arguments of a container are atomic": {
-			pod, `{spec: {containers: [{name: a, args: [x, v]}]}}`, `{spec: {containers: [{name: a, args: [v, x]}]}}`,
-			[]string{
-				`Pod default/a: spec.containers[name=a].args[#0] is "v", want "x"`,
-				`Pod default/a: spec.containers[name=a].args[#1] is "x", want "v"`,
-			},
-		},
-		"a map with two keys": {
-			gadgetKind, `{spec: {ports: [{port: 1, protocol: TCP, name: x}, {port: 1, protocol: UDP, name: v}]}}`,
-			`{spec: {ports: [{port: 1, protocol: UDP, name: z}, {port: 1, protocol: TCP, name: x}]}}`,
-			[]string{`Gadget default/a: spec.ports[port=1,protocol=UDP].name is "z", want "v"`},
-		},
-		"a set": {
-			gadgetKind, `{spec: {hosts: [x, v]}}`, `{spec: {hosts: [z, v, x]}}`,
-			[]string{`Gadget default/a: spec.hosts[z] should not be set, got "z"`},
-		},
-		"a list of a custom kind is atomic by default": {
-			gadgetKind, `{spec: {args: [x]}}`, `{spec: {args: [v]}}`,
-			[]string{`Gadget default/a: spec.args[#0] is "v", want "x"`},
-		},
-		"conditions without a type of list": {
-			gadgetKind,
-			`{status: {conditions: [{type: A, status: "True", observedGeneration: 1}, {type: B, status: "True"}]}}`,
-			`{status: {conditions: [{type: B, status: "False"}, {type: A, status: "True", observedGeneration: 2}]}}`,
-			[]string{`Gadget default/a: status.conditions[type=B].status is "False", want "True"`},
-		},
-		"conditions of the same type": {
-			gadgetKind, `{status: {conditions: [{type: A, status: "True"}, {type: A, status: "False"}]}}`,
-			`{status: {conditions: [{type: A, status: "True"}, {type: A, status: "True"}]}}`,
-			[]string{`Gadget default/a: status.conditions[#1].status is "True", want "False"`},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var lines []string
-			for _, d := range p.differences(stateOf(t, c.kind, c.want), stateOf(t, c.kind, c.got), nil) {
-				lines = append(lines, d.lines...)
-			}
-			if diff := cmp.Diff(c.lines, lines); diff != "" {
-				t.Errorf("differences (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func stateOf(t *testing.T, kind schema.GroupVersionKind, content string) *snapshot {
-	t.Helper()
-	obj := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(content), &obj.Object); err != nil {
-		t.Fatal(err)
-	}
-	obj.SetNamespace("default")
-	obj.SetName("a")
-	obj.SetUID("uid")
-	return &snapshot{kinds: []schema.GroupVersionKind{kind}, objects: [][]client.Object{{obj}}}
-}
-
-// TestMasksOfLists masks a field of all items of a list, or of one.
-func TestMasksOfLists(t *testing.T) {
-	for mask, want := range map[string]int{
-		"status.conditions": 0, "status.conditions.message": 0, "status.conditions[type=A].message": 1,
-		"status.conditions[type=A]": 1, "status.conditions.mess": 2,
-	} {
-		s := gadgetScenario(t, nil)
-		s.Masks = []Mask{{Object: &gadget{}, Field: mask}}
-		found := mustPlan(t, s).differences(
-			stateOf(t, gadgetKind, conditionsOf("x")), stateOf(t, gadgetKind, conditionsOf("v")), nil,
-		)
-		lines := 0
-		for _, d := range found {
-			lines += len(d.lines)
-		}
-		if lines != want {
-			t.Errorf("mask %s: %d lines, want %d: %v", mask, lines, want, found)
-		}
-	}
-}
-
-func conditionsOf(message string) string {
-	return `{status: {conditions: [{type: A, message: ` + message + `}, {type: B, message: ` + message + `}]}}`
 }

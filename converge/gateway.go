@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/workloads"
 )
 
@@ -37,16 +38,12 @@ type inFlightWrite struct {
 
 // The faults that apply at requests.
 var (
-	readFaults         = faultsAt(atRead)
-	writeFaults        = faultsAt(atWrite)
-	createFaults       = faultsAt(atCreate)
-	changeFaults       = faultsAt(atChange)
-	externalReadFaults = faultsAt(atExternalRead)
-	externalCallFaults = faultsAt(atExternalCall)
-	// errorFaults return an error to the reconcile.
-	errorFaults = readFaults | setOf(FaultTimeoutApplied, FaultQuota)
-	// lostResponseFaults lose the response of a write that takes effect.
-	lostResponseFaults = setOf(FaultCrashAfter, FaultTimeoutApplied, FaultHandOver)
+	readFaults         = inject.SetAt(inject.AtRead)
+	writeFaults        = inject.SetAt(inject.AtWrite)
+	createFaults       = inject.SetAt(inject.AtCreate)
+	changeFaults       = inject.SetAt(inject.AtChange)
+	externalReadFaults = inject.SetAt(inject.AtExternalRead)
+	externalCallFaults = inject.SetAt(inject.AtExternalCall)
 )
 
 // unknownVersion differs from all versions: it is unknown what a call to an external system has changed.
@@ -73,7 +70,7 @@ func (g *gateway) serveNext(of processes) bool {
 		return true
 	}
 	points := len(r.faults.points)
-	if fault != "" && errorFaults.has(fault) {
+	if fault != "" && inject.ErrorFaults.Has(fault) {
 		if a := c.process.activity(c.who); a != nil {
 			a.failed = append(a.failed, fault)
 		}
@@ -88,8 +85,8 @@ func (g *gateway) serveNext(of processes) bool {
 	r.trace.call(c, fault, err, c.process.existing(c.gvk), r.world.version() != before)
 	if points > earlier {
 		p := &r.faults.points[points-1]
-		if p.after = r.world.version(); c.outside && c.effect && p.after == before && r.plan.Outside == nil {
-			p.after = unknownVersion
+		if p.After = r.world.version(); c.outside && c.effect && p.After == before && r.plan.Outside == nil {
+			p.After = unknownVersion
 		}
 	}
 	if c.obj != nil && r.world.version() == before && err == nil {
@@ -109,13 +106,13 @@ func (g *gateway) fault(c *call) Fault {
 		return ""
 	}
 	r := g.run
-	at := c.site
-	at.program = c.process.program.name
-	at.kind, at.key = r.world.generated.replace(at.kind), r.world.generated.key(at.key)
+	at := c.Site
+	at.Program = c.process.program.name
+	at.Kind, at.Key = r.world.generated.replace(at.Kind), r.world.generated.key(at.Key)
 	r.users.disturb("before", at)
 	faults, rival := g.faultsOf(c), r.processes.rival(c)
 	if rival != "" {
-		faults |= setOf(FaultOvertaken)
+		faults |= inject.SetOf(FaultOvertaken)
 	}
 	fault := r.faults.at(at, faults)
 	if fault == FaultOvertaken {
@@ -126,8 +123,8 @@ func (g *gateway) fault(c *call) Fault {
 }
 
 // faultsOf returns the faults that apply to a call.
-func (g *gateway) faultsOf(c *call) faultSet {
-	var faults faultSet
+func (g *gateway) faultsOf(c *call) inject.Set {
+	var faults inject.Set
 	switch {
 	case c.outside && c.effect:
 		faults = externalCallFaults
@@ -137,46 +134,46 @@ func (g *gateway) faultsOf(c *call) faultSet {
 	case c.obj == nil:
 		faults = readFaults
 	default:
-		faults = (writeFaults|g.objectFaults(c))&^setOf(FaultQuota) | g.quotaFaults(c)
+		faults = (writeFaults|g.objectFaults(c))&^inject.SetOf(FaultQuota) | g.quotaFaults(c)
 	}
 	// In-flight writes take effect before users go on: after the cleanup they would be unrecoverable.
 	if len(g.inFlight) == 0 && g.run.users.canContinue() {
-		faults |= setOf(FaultMeanwhile)
+		faults |= inject.SetOf(FaultMeanwhile)
 	}
 	return faults
 }
 
 // objectFaults returns the faults that depend on the object that is written.
-func (g *gateway) objectFaults(c *call) faultSet {
-	if c.act == "delete all" || c.obj.GetName() == "" {
+func (g *gateway) objectFaults(c *call) inject.Set {
+	if c.Act == "delete all" || c.obj.GetName() == "" {
 		return 0 // an object with another generated name would be unrecoverable
 	}
-	faults := setOf(FaultHandOver)
+	faults := inject.SetOf(FaultHandOver)
 	stored := g.run.world.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj))
 	_, generated := g.run.world.generatedFrom(c.gvk, c.obj)
 	if generated && stored == nil {
 		return 0
 	}
-	if len(c.obj.GetOwnerReferences()) == 0 && (stored == nil || c.act == "create" || c.act == "apply") {
+	if len(c.obj.GetOwnerReferences()) == 0 && (stored == nil || c.Act == "create" || c.Act == "apply") {
 		faults = 0 // an object without an owner that is created after the cleanup would be unrecoverable
 	}
 	if stored == nil {
-		if c.act == "create" {
+		if c.Act == "create" {
 			faults |= createFaults
 		}
 		return faults
 	}
-	if c.act == "create" {
+	if c.Act == "create" {
 		return faults
 	}
 	faults |= changeFaults
 	if !g.run.world.own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || workloads.Ended(stored) {
-		return faults &^ setOf(FaultDeleted, FaultRecreated)
+		return faults &^ inject.SetOf(FaultDeleted, FaultRecreated)
 	}
 	// An object with a generated name would get another name, and an applied object would keep fields that the other
 	// client owns.
 	if len(stored.GetFinalizers()) > 0 || generated || hasGeneratedName(stored) || applied(stored) {
-		faults &^= setOf(FaultRecreated)
+		faults &^= inject.SetOf(FaultRecreated)
 	}
 	return faults
 }
@@ -191,7 +188,7 @@ func applied(obj client.Object) bool {
 // perform performs a call with a fault, on behalf of the process.
 func (g *gateway) perform(c *call, fault Fault) error {
 	r := g.run
-	r.trace.requests += cost(c.act)
+	r.trace.requests += cost(c.Act)
 	if c.obj != nil || c.effect {
 		time.Sleep(writeTime)
 	}
@@ -231,7 +228,7 @@ func (g *gateway) answer(c *call, fault Fault) error {
 		return err
 	}
 	target := c.obj
-	if c.obj != nil && fault != "" && lostResponseFaults.has(fault) {
+	if c.obj != nil && fault != "" && inject.LostResponseFaults.Has(fault) {
 		target = c.obj.DeepCopyObject().(client.Object)
 	}
 	switch fault {
@@ -308,7 +305,7 @@ func (g *gateway) timeout(c *call) error {
 	if kind, ok := g.run.running.registry.For(c.gvk); ok {
 		resource.Resource = kind.Plural
 	}
-	return apierrs.NewTimeoutError(fmt.Sprintf("%s %s %q: the request timed out", c.act, resource, c.key.Name), 0)
+	return apierrs.NewTimeoutError(fmt.Sprintf("%s %s %q: the request timed out", c.Act, resource, c.Key.Name), 0)
 }
 
 // cloudChanged is called when the call that is being served has changed the external system.

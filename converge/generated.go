@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // generatedNames are the names that the API server and the external system have generated in a run, in their order.
@@ -95,7 +97,7 @@ type thing struct {
 	key  types.NamespacedName
 }
 
-func (t thing) String() string { return t.kind.Kind + " " + nameOf(t.key) }
+func (t thing) String() string { return t.kind.Kind + " " + phrase.Name(t.key) }
 
 // replacer replaces what differs in each run: UIDs, and generated names.
 type replacer struct {

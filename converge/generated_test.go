@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -16,70 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
-
-func TestGeneratedNames_replace(t *testing.T) {
-	var names generatedNames
-	names.learn("a-x7k2p", "a-")
-	names.learn("a-x7k2p-9qwer", "a-x7k2p-")
-	names.learn("disk-1", "disk-")
-	names.learn("v1", "v") // too short
-	for text, want := range map[string]string{
-		"a-x7k2p":               "a-*",
-		"a-x7k2p-config":        "a-*-config",
-		"backup-of-a-x7k2p":     "backup-of-a-*",
-		"default/a-x7k2p":       "default/a-*",
-		"a-x7k2p.default.svc:8": "a-*.default.svc:8",
-		"a-x7k2p,a-x7k2p":       "a-*,a-*",
-		"a-x7k2p-9qwer":         "a-*-*",
-		"a-x7k2p-9qwerty":       "a-*-9qwerty",
-		"aa-x7k2p":              "aa-x7k2p",
-		"a-x7k2p1":              "a-x7k2p1",
-		"disk-1":                "disk-*",
-		"disk-12":               "disk-12",
-		"delete disk-1":         "delete disk-*",
-		"v1":                    "v1",
-		"":                      "",
-	} {
-		if got := names.replace(text); got != want {
-			t.Errorf("%q is replaced by %q, want %q", text, got, want)
-		}
-	}
-}
-
-// TestNamesFromGeneratedNames replaces generated names in keys and values. Two names of one prefix have a number, in
-// the order of their content.
-func TestNamesFromGeneratedNames(t *testing.T) {
-	var names generatedNames
-	names.learn("a-x7k2p", "a-")
-	names.learn("a-4w5tz", "a-")
-	configMap := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "a-x7k2p-config", Labels: map[string]string{"of": "a-x7k2p"},
-			Annotations: map[string]string{"example.com/a-x7k2p": "2", "example.com/a-4w5tz": "1"},
-		},
-		Data: map[string]string{"a-x7k2p.json": `{"name":"a-x7k2p"}`, "other": "a-x7k2pq"},
-	}
-	want := map[string]string{
-		"metadata.labels[of]":                       `"a-*"`,
-		"metadata.annotations[example.com/a-*]":     `"1"`,
-		"metadata.annotations[example.com/a-* (2)]": `"2"`,
-		"data[a-*.json]":                            `"{\"name\":\"a-*\"}"`,
-		"data.other":                                `"a-x7k2pq"`,
-	}
-	p := mustPlan(t, copierScenario(false))
-	s := &snapshot{generated: names}
-	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	got := map[string]string{}
-	for path, field := range p.fieldsOf(kind, configMap, s.replacer()) {
-		got[path] = field.value
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
-	if got := names.thing(kind, configMap).String(); got != "ConfigMap a-*-config" {
-		t.Errorf("the object is %s", got)
-	}
-}
 
 // TestNamedAfterGenerated has objects that are named after those with generated names, by an actor and by the
 // reconciler. After another client has deleted one, there are other names.

@@ -13,13 +13,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
+
+// eventHistory is what has happened to the objects of a run, and who has changed them.
+type eventHistory struct {
+	server  *memapi.Server
+	names   generatedNames
+	reader  reader
+	authors []authored
+	// isProgram reports whether a client is that of a program.
+	isProgram func(client string) bool
+}
+
+// author is a reconcile that makes changes.
+type author struct {
+	// controller and key are those of its request.
+	controller string
+	key        types.NamespacedName
+	// cause is the version of the last event that has led to the request, or that would have during the reconcile, or 0.
+	cause int64
+}
 
 // authored are the changes after a version, up to another one, that a reconcile has made.
 type authored struct {
 	from, to int64
-	by       *activity
+	by       *author
 	at       time.Time
 }
 
@@ -48,27 +69,30 @@ type fieldRevision struct{ path, from, to string }
 // longestValue limits the text of a value.
 const longestValue = 60
 
+// mostFieldsShown limits the fields in the text of a change.
+const mostFieldsShown = 2
+
 // mostRevisions limits how many changes are compared to find what goes on without end.
 const mostRevisions = 120
 
 // revisions returns the last changes after a version by programs and actors, without those that create or delete.
-func (w *world) revisions(after int64, authors []authored) []revision {
-	events := w.server.Events(after)
+func (h eventHistory) revisions(after int64) []revision {
+	events := h.server.Events(after)
 	events = events[max(0, len(events)-mostRevisions):]
 	var found []revision
 	var at time.Time
 	for _, e := range events {
-		if e.Client == byUser || e.Client == byOther || e.Client == byCollector {
+		if e.Client == phrase.User || e.Client == phrase.AnotherClient || e.Client == phrase.GarbageCollector {
 			continue
 		}
-		r := revision{event: e, writer: writer{client: e.Client}, object: w.generated.thing(e.Kind, e.Object).String()}
-		if author, ok := authorOf(e.Version, authors); ok {
+		r := revision{event: e, writer: writer{client: e.Client}, object: h.names.thing(e.Kind, e.Object).String()}
+		if author, ok := h.authorOf(e.Version); ok {
 			at = author.at
 			r.writer, r.cause = author.by.writer(e.Client), author.by.cause
 		}
 		r.at = at
 		if e.Type == watch.Modified {
-			r.fields = w.changedFields(e)
+			r.fields = h.changedFields(e)
 		}
 		found = append(found, r)
 	}
@@ -76,7 +100,8 @@ func (w *world) revisions(after int64, authors []authored) []revision {
 }
 
 // authorOf returns the reconcile that has made a change.
-func authorOf(version int64, authors []authored) (authored, bool) {
+func (h eventHistory) authorOf(version int64) (authored, bool) {
+	authors := h.authors
 	at, _ := slices.BinarySearchFunc(authors, version, func(a authored, version int64) int {
 		return cmp.Compare(a.to, version)
 	})
@@ -86,19 +111,17 @@ func authorOf(version int64, authors []authored) (authored, bool) {
 	return authors[at], true
 }
 
-// writer returns a reconcile as a writer.
-func (a *activity) writer(client string) writer {
-	return writer{client, a.controller, a.NamespacedName}
-}
+// writer returns the reconcile of a client as a writer.
+func (a *author) writer(client string) writer { return writer{client, a.controller, a.key} }
 
 // changedFields lists the fields that a change has changed, in the order of their paths.
-func (w *world) changedFields(e memapi.Event) []fieldRevision {
-	replace := &replacer{uids: strings.NewReplacer(), names: w.generated}
-	before, after := w.plan.fieldsOf(e.Kind, e.Old, replace), w.plan.fieldsOf(e.Kind, e.Object, replace)
+func (h eventHistory) changedFields(e memapi.Event) []fieldRevision {
+	replace := &replacer{uids: strings.NewReplacer(), names: h.names}
+	before, after := h.reader.fieldsOf(e.Kind, e.Old, replace), h.reader.fieldsOf(e.Kind, e.Object, replace)
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	var found []fieldRevision
-	for _, path := range sortedKeys(all) {
+	for _, path := range phrase.SortedKeys(all) {
 		if from, to := before[path].value, after[path].value; from != to {
 			found = append(found, fieldRevision{path, from, to})
 		}
@@ -114,9 +137,9 @@ func (w writer) text(other writer) string {
 	case w.controller != other.controller:
 		return "controller " + w.controller
 	case w.controller == "":
-		return w.client + " for " + nameOf(w.key)
+		return w.client + " for " + phrase.Name(w.key)
 	}
-	return "controller " + w.controller + " for " + nameOf(w.key)
+	return "controller " + w.controller + " for " + phrase.Name(w.key)
 }
 
 // value formats the value of a field of an object.
@@ -136,9 +159,9 @@ func (r revision) value(f fieldRevision, value string) string {
 
 // effect describes a revision.
 func (r revision) effect() string {
-	text := eventNames[r.event.Type] + " " + r.object
+	text := inject.EventNames[r.event.Type] + " " + r.object
 	for i, f := range r.fields {
-		if i == mostChanges {
+		if i == mostFieldsShown {
 			return text + fmt.Sprintf(", %d more", len(r.fields)-i)
 		}
 		separator := ", "
@@ -151,11 +174,11 @@ func (r revision) effect() string {
 }
 
 // causeOf returns the event that has led to a revision.
-func (w *world) causeOf(r revision) (memapi.Event, bool) {
+func (h eventHistory) causeOf(r revision) (memapi.Event, bool) {
 	if r.cause == 0 {
 		return memapi.Event{}, false
 	}
-	events := w.server.Events(r.cause - 1)
+	events := h.server.Events(r.cause - 1)
 	if len(events) == 0 || events[0].Version != r.cause {
 		return memapi.Event{}, false
 	}
@@ -163,10 +186,10 @@ func (w *world) causeOf(r revision) (memapi.Event, bool) {
 }
 
 // reason describes the event that has led to a revision, or returns "".
-func (w *world) reason(r revision) string {
-	e, ok := w.causeOf(r)
+func (h eventHistory) reason(r revision) string {
+	e, ok := h.causeOf(r)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(", because of %s %s by %s", eventNames[e.Type], w.generated.thing(e.Kind, e.Object), e.Client)
+	return fmt.Sprintf(", because of %s %s by %s", inject.EventNames[e.Type], h.names.thing(e.Kind, e.Object), e.Client)
 }

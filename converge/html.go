@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 //go:embed html_page.tmpl
@@ -17,19 +21,18 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// HTML returns the failure as a page: the violation, the faults, how to replay it, what was tried before, and a drawing
-// of the run. The page is a single file without references, which can be kept, printed and sent.
-func (f *Failure) HTML() ([]byte, error) {
+// html returns the failure as a page.
+func (f *explained) html() ([]byte, error) {
 	d := newDrawing(f.entries, f.arrivals)
 	p := pageOf{
 		Test:      f.test,
-		Violation: f.Violation,
-		Means:     oracleMeanings[f.Violation.Oracle],
+		Violation: f.violation,
+		Means:     finding.Meanings[f.violation.Oracle],
 		Walk:      f.walk,
 		Faults:    f.shownFaults(),
-		Hint:      f.Hint,
-		Command:   f.command(),
-		Tried:     f.triedText(),
+		Hint:      f.hint,
+		Command:   f.command,
+		Tried:     f.tried,
 		LeftOut:   f.leftOut,
 		Drawing:   d,
 		Rows:      f.rows(d),
@@ -50,7 +53,7 @@ func (f *Failure) HTML() ([]byte, error) {
 // pageOf is the content of the page.
 type pageOf struct {
 	Test      string
-	Violation Violation
+	Violation finding.Violation
 	Means     string
 	Walk      []string
 	Faults    []shownFault
@@ -70,11 +73,11 @@ type shownFault struct {
 	Number           int
 }
 
-func (f *Failure) shownFaults() []shownFault {
+func (f *explained) shownFaults() []shownFault {
 	rows := make([]shownFault, 0, len(f.schedule))
 	for _, d := range f.schedule {
 		rows = append(rows, shownFault{
-			Fault: string(d.fault), At: d.point.String(), Means: d.fault.row().meaning, Number: f.lineOf(d),
+			Fault: string(d.Fault), At: d.Point.String(), Means: d.Fault.Row().Meaning, Number: f.lineOf(d),
 		})
 	}
 	slices.SortStableFunc(rows, func(a, b shownFault) int { return a.Number - b.Number })
@@ -82,8 +85,8 @@ func (f *Failure) shownFaults() []shownFault {
 }
 
 // lineOf returns the number of the line in which a fault is injected, or 0.
-func (f *Failure) lineOf(d deviation) int {
-	if i, ok := f.hits[d.point]; ok && i < len(f.entries) && d.fault != FaultListOrder {
+func (f *explained) lineOf(d inject.Deviation) int {
+	if i, ok := f.hits[d.Point]; ok && i < len(f.entries) && d.Fault != inject.ListOrder {
 		return i + 1
 	}
 	return 0
@@ -105,7 +108,7 @@ type row struct {
 	Shapes  []shape
 }
 
-func (f *Failure) rows(d *drawing) []row {
+func (f *explained) rows(d *drawing) []row {
 	matters, faulty := map[int]bool{}, map[int]bool{}
 	for _, i := range f.lines() {
 		matters[i] = true
@@ -149,7 +152,7 @@ func (f *Failure) rows(d *drawing) []row {
 func rowOf(e entry, d *drawing) row {
 	return row{
 		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache,
-		Result: e.result, Short: shorten(e.result), Mark: e.mark, Means: e.fault.row().meaning,
+		Result: e.result, Short: phrase.Shorten(e.result), Mark: e.mark, Means: e.fault.Row().Meaning,
 		Process: e.process, Version: e.version, Shapes: d.row(e),
 	}
 }
@@ -175,29 +178,4 @@ func (r row) Position() string {
 		return fmt.Sprintf("at version %s; events up to version %s are missing", at, of)
 	}
 	return "at version " + at
-}
-
-// triedText describes what was tried before the failure was found.
-func (f *Failure) triedText() string {
-	c := f.tried
-	if len(f.walk) > 0 && c == nil {
-		return "These changes lead to the failure without any fault. They are the fewest and smallest ones."
-	}
-	if c == nil {
-		return "This schedule was saved or given. No other schedule was tried before."
-	}
-	if c.Schedules == 0 {
-		return "The failure happens without any fault, so that no fault was tried."
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s in %s, with seed %d. ", plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
-	fmt.Fprintf(&b,
-		"The run without faults has %s and %s for faults: %d faults, %d of them equivalent to "+
-			"others, and %d tried one at a time.",
-		plural(c.Reconciles, "reconcile"), plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
-	if c.Recoveries+c.Pairs+c.Random > 0 {
-		fmt.Fprintf(&b, " After that %d second faults, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs, c.Random)
-	}
-	fmt.Fprintf(&b, " The fewest faults were found with %s.", plural(f.Shrinks, "further run"))
-	return b.String()
 }

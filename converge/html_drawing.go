@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // drawing has a lane for each participant, and time goes downwards. Each row is drawn separately, from its top to its
@@ -210,7 +212,7 @@ func (d *drawing) arrow(e entry) []shape {
 	soon, almost := tenth(from+half), tenth(to-half)
 	class := "arrow " + string(e.mark)
 	switch {
-	case e.news != 0, e.fault == FaultHandOver, e.from == theProcess && e.mark == staleMark && e.to == theServer:
+	case e.news != 0, e.fault == inject.HandOver, e.from == theProcess && e.mark == staleMark && e.to == theServer:
 		class += " event"
 	case d.effect(e) || e.to == theOutside && e.weight >= write:
 		class += " effect"
@@ -222,13 +224,13 @@ func (d *drawing) arrow(e entry) []shape {
 		head = "left"
 	}
 	switch {
-	case e.fault == FaultCrashBefore:
+	case e.fault == inject.CrashBefore:
 		return []shape{line(soon), end("cross", soon)}
-	case e.fault == FaultTimeoutLost, e.news == holding:
+	case e.fault == inject.TimeoutLost, e.news == holding:
 		return []shape{line(almost), end("cross", almost)}
-	case e.fault == FaultHandOver:
+	case e.fault == inject.HandOver:
 		return []shape{line(almost)}
-	case e.fault == FaultTimeoutApplied, e.fault == FaultCrashAfter:
+	case e.fault == inject.TimeoutApplied, e.fault == inject.CrashAfter:
 		return []shape{
 			line(to), end(head, to),
 			{Class: "arrow event fault", X1: to, X2: soon, Y1: later, Y2: later},

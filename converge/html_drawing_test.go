@@ -9,6 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 var (
@@ -28,7 +31,7 @@ func TestNewDrawing_lanes(t *testing.T) {
 		{from: theProcess, to: configMaps},
 		{from: theProcess, to: theOutside},
 		{},
-		{from: other(byOther), to: theServer},
+		{from: other(phrase.AnotherClient), to: theServer},
 		{from: theProcess, to: configMaps},
 	}
 	d := newDrawing(entries, []arrival{{entry: entry{from: theServer, to: place{cacheRole, "Widget.example.com"}}}})
@@ -99,12 +102,12 @@ func TestDrawing_row(t *testing.T) {
 		},
 		{
 			"a request that does not arrive",
-			call(entry{mark: faultMark, fault: FaultTimeoutLost, failed: true, version: 1}),
+			call(entry{mark: faultMark, fault: inject.TimeoutLost, failed: true, version: 1}),
 			[]string{"from 30 to 60 (arrow fault)", "cross at 60 (arrow fault)", "fault at 30 (sign fault)"},
 		},
 		{
 			"an answer that does not arrive",
-			call(entry{mark: faultMark, fault: FaultTimeoutApplied, failed: true, version: 2}),
+			call(entry{mark: faultMark, fault: inject.TimeoutApplied, failed: true, version: 2}),
 			[]string{
 				"from 30 to 70 (arrow fault effect)", "right at 70 (arrow fault effect)", "from 70 to 40 (arrow event fault)",
 				"cross at 40 (arrow fault)", `"v2" at 70 (version fault)`, "fault at 30 (sign fault)",
@@ -112,13 +115,13 @@ func TestDrawing_row(t *testing.T) {
 		},
 		{
 			"a request that is refused with 500",
-			call(entry{mark: faultMark, fault: FaultServerError, failed: true, version: 1}),
+			call(entry{mark: faultMark, fault: inject.ServerError, failed: true, version: 1}),
 			[]string{"from 30 to 70 (arrow fault)", "cross at 70 (arrow fault)", "fault at 30 (sign fault)"},
 		},
-		{"a crash before a write", call(entry{mark: faultMark, fault: FaultCrashBefore, turn: dying, version: 1}), []string{
+		{"a crash before a write", call(entry{mark: faultMark, fault: inject.CrashBefore, turn: dying, version: 1}), []string{
 			"from 30 to 40 (arrow fault)", "cross at 40 (arrow fault)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
-		{"a write that is on its way", call(entry{mark: faultMark, fault: FaultHandOver, turn: dying, version: 1}), []string{
+		{"a write that is on its way", call(entry{mark: faultMark, fault: inject.HandOver, turn: dying, version: 1}), []string{
 			"from 30 to 60 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{"it arrives", call(entry{mark: staleMark, version: 2}), []string{
@@ -130,7 +133,7 @@ func TestDrawing_row(t *testing.T) {
 		}},
 		{
 			"an event that is late",
-			entry{who: "watch", from: theServer, to: secrets, news: holding, mark: faultMark, fault: FaultLagLong},
+			entry{who: "watch", from: theServer, to: secrets, news: holding, mark: faultMark, fault: inject.LagLong},
 			[]string{"from 70 to 60 (arrow fault event)", "cross at 60 (arrow fault event)", "fault at 50 (sign fault)"},
 		},
 		{
@@ -140,14 +143,14 @@ func TestDrawing_row(t *testing.T) {
 		},
 		{
 			"all events again",
-			entry{who: "watch", from: theServer, to: secrets, news: repeating, mark: faultMark, fault: FaultResync},
+			entry{who: "watch", from: theServer, to: secrets, news: repeating, mark: faultMark, fault: inject.Resync},
 			[]string{"fault at 50 (sign fault)"},
 		},
 		{"a user", entry{who: "user", from: other("user"), to: theServer, version: 2}, []string{
 			"from 90 to 70 (arrow effect)", "left at 70 (arrow effect)", `"v2" at 70 (version before)`,
 		}},
 		{"a user who waits", entry{who: "user", from: other("user")}, []string{"ring at 90 (arrow)"}},
-		{"a restart", entry{who: "process", from: theProcess, turn: dying, mark: faultMark, fault: FaultRestart}, []string{
+		{"a restart", entry{who: "process", from: theProcess, turn: dying, mark: faultMark, fault: inject.Restart}, []string{
 			"cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
 		{

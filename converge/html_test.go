@@ -14,6 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
 )
 
 // failureOf returns the failure of a scenario.
@@ -165,17 +168,17 @@ func duplicated(t *testing.T) *Failure {
 	t.Helper()
 	p := mustPlan(t, copierScenario(true))
 	p.refer(t)
-	added := slices.IndexFunc(p.reference.points, func(m injectionPoint) bool {
-		return m.act == "event added" && m.kind == "ConfigMap"
+	added := slices.IndexFunc(p.reference.points, func(m inject.Injectable) bool {
+		return m.Act == "event added" && m.Kind == "ConfigMap"
 	})
-	created := slices.IndexFunc(p.reference.points, func(m injectionPoint) bool { return m.act == "create" })
+	created := slices.IndexFunc(p.reference.points, func(m inject.Injectable) bool { return m.Act == "create" })
 	if added < 0 || created < 0 {
 		t.Fatal("no config map is created")
 	}
 	f := &Failure{
-		schedule: schedule{
-			{p.reference.points[created].point, FaultTimeoutApplied},
-			{p.reference.points[added].point, FaultLagLong},
+		schedule: inject.Schedule{
+			{Point: p.reference.points[created].Point, Fault: FaultTimeoutApplied},
+			{Point: p.reference.points[added].Point, Fault: FaultLagLong},
 		},
 	}
 	p.record(t, f)
@@ -197,19 +200,19 @@ func TestFailure_HTML_lines(t *testing.T) {
 				shown++
 			}
 		}
-		if want := len(f.lines()); shown != want {
+		if want := len(f.explained().lines()); shown != want {
 			t.Errorf("%s: %d lines at first, want %d", in.what, shown, want)
 		}
-		if want := len(f.entries) + len(f.arrivals) - len(f.lines()); hidden != want {
+		if want := len(f.log.entries) + len(f.log.arrivals) - len(f.explained().lines()); hidden != want {
 			t.Errorf("%s: %d lines more, want %d", in.what, hidden, want)
 		}
 	}
-	if len(f.arrivals) == 0 {
+	if len(f.log.arrivals) == 0 {
 		t.Error("no events")
 	}
 	for _, mark := range []mark{faultMark, staleMark, harmMark} {
 		want := 0
-		for _, e := range f.entries {
+		for _, e := range f.log.entries {
 			if e.mark == mark {
 				want++
 			}
@@ -248,7 +251,7 @@ func TestFailure_HTML_lines(t *testing.T) {
 func TestFailure_HTML_faults(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
-	s, _, err := decodeSchedule(
+	s, _, err := inject.Decode(
 		"v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1," +
 			"server-error@update:ConfigMap:default/a:1,list-order@lists::/:1",
 	)
@@ -258,10 +261,10 @@ func TestFailure_HTML_faults(t *testing.T) {
 	f := &Failure{schedule: s}
 	p.record(t, f)
 	var got []string
-	for _, row := range f.shownFaults() {
+	for _, row := range f.explained().shownFaults() {
 		line := ""
 		if row.Number > 0 {
-			e := f.entries[row.Number-1]
+			e := f.log.entries[row.Number-1]
 			line = fmt.Sprintf("%s: %s", e.what, e.fault)
 		}
 		got = append(got, row.Fault+" at "+row.At+" -> "+line)
@@ -288,10 +291,10 @@ func TestFailure_HTML_meanwhile(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	p.refer(t)
 	f := &Failure{
-		schedule: schedule{
+		schedule: inject.Schedule{
 			{
-				point{site{act: "create", kind: "ConfigMap", key: client.ObjectKeyFromObject(newSecret("a"))}, 1},
-				FaultMeanwhile,
+				Point: inject.Point{Site: inject.Site{Act: "create", Kind: "ConfigMap", Key: client.ObjectKeyFromObject(newSecret("a"))}, N: 1},
+				Fault: FaultMeanwhile,
 			},
 		},
 	}
@@ -311,16 +314,18 @@ func TestFailure_HTML_escapes(t *testing.T) {
 			Oracle: OracleEndState, About: evil, Message: evil, Details: []string{evil},
 		}, Faults: []string{evil}, Replay: evil, Hint: evil, test: evil,
 		tried: &Certificate{Schedules: 1}, leftOut: []string{evil},
-		schedule: schedule{{point{site{act: evil, kind: evil}, 1}, Fault(evil)}},
-		entries: []entry{
-			{
-				who: evil, what: evil, cache: "cache@" + evil, result: evil, mark: faultMark, weight: crucial, from: theProcess,
-				to: key, fault: Fault(evil),
+		schedule: inject.Schedule{{Point: inject.Point{Site: inject.Site{Act: evil, Kind: evil}, N: 1}, Fault: Fault(evil)}},
+		log: told{
+			entries: []entry{
+				{
+					who: evil, what: evil, cache: "cache@" + evil, result: evil, mark: faultMark, weight: crucial, from: theProcess,
+					to: key, fault: Fault(evil),
+				},
+				{who: evil, what: evil, from: other(evil), to: theServer, weight: crucial},
 			},
-			{who: evil, what: evil, from: other(evil), to: theServer, weight: crucial},
-		},
-		arrivals: []arrival{
-			{entry: entry{who: evil, what: evil, from: theServer, to: place{cacheRole, evil}, news: arriving}},
+			arrivals: []arrival{
+				{entry: entry{who: evil, what: evil, from: theServer, to: place{cacheRole, evil}, news: arriving}},
+			},
 		},
 	}
 	elements := pageElements(t, f)
@@ -377,16 +382,11 @@ func TestTriedText(t *testing.T) {
 	}
 }
 
-// TestMeanings checks that each oracle and each fault has a meaning.
+// TestMeanings checks that each oracle has a meaning. TestFaultTable does for faults.
 func TestMeanings(t *testing.T) {
-	for _, oracle := range append([]Oracle{oracleScenario}, allOracles...) {
-		if oracleMeanings[oracle] == "" {
+	for _, oracle := range append([]Oracle{finding.OracleScenario}, allOracles...) {
+		if finding.Meanings[oracle] == "" {
 			t.Errorf("no meaning of oracle %s", oracle)
-		}
-	}
-	for _, fault := range allFaults {
-		if fault.row().meaning == "" {
-			t.Errorf("no meaning of fault %s", fault)
 		}
 	}
 }

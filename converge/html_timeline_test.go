@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // recorded executes a schedule, for its timeline.
@@ -14,7 +17,7 @@ func recorded(t *testing.T, s Scenario, encoded string) *Failure {
 	t.Helper()
 	p := mustPlan(t, s)
 	p.refer(t)
-	decoded, _, err := decodeSchedule(encoded)
+	decoded, _, err := inject.Decode(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +27,7 @@ func recorded(t *testing.T, s Scenario, encoded string) *Failure {
 }
 
 // way describes what a drawing needs of an entry.
-func (e entry) way() string {
+func way(e entry) string {
 	name := func(p place) string {
 		return map[role]string{
 			0: "nowhere", outsideRole: "outside", processRole: "process", cacheRole: "cache ", serverRole: "server",
@@ -81,7 +84,7 @@ func TestTimeline_drawing(t *testing.T) {
 			"create ConfigMap default/a takes effect late",
 			"process to server, fails",
 		},
-		{"another client", copierScenario(false), "v1:1:exists@" + create, byOther, "create", byOther + " to server"},
+		{"another client", copierScenario(false), "v1:1:exists@" + create, phrase.AnotherClient, "create", phrase.AnotherClient + " to server"},
 		{
 			"a late event", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch",
 			"added ConfigMap default/a is delayed", "server to cache ConfigMap, held",
@@ -99,25 +102,25 @@ func TestTimeline_drawing(t *testing.T) {
 			"process to nowhere, dies",
 		},
 		{
-			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", byOther, "delete",
-			byOther + " to server",
+			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", phrase.AnotherClient, "delete",
+			phrase.AnotherClient + " to server",
 		},
 		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "delays", "gc to nowhere"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := recorded(t, c.scenario, c.schedule)
-			entries := slices.Clone(f.entries)
-			for _, a := range f.arrivals {
+			entries := slices.Clone(f.log.entries)
+			for _, a := range f.log.arrivals {
 				entries = append(entries, a.entry)
 			}
 			at := slices.IndexFunc(entries, func(e entry) bool { return e.who == c.who && strings.HasPrefix(e.what, c.what) })
 			if at < 0 {
-				t.Fatalf("no such entry:\n%s", f.full())
+				t.Fatalf("no such entry:\n%s", f.FullTimeline())
 			}
-			if got := entries[at].way(); got != c.want {
+			if got := way(entries[at]); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			for i, e := range entries[:len(f.entries)] {
+			for i, e := range entries[:len(f.log.entries)] {
 				if i > 0 && (e.version < entries[i-1].version || e.process < entries[i-1].process) {
 					t.Errorf(
 						"line %d: version %d and process %d come after %d and %d", i+1, e.version, e.process, entries[i-1].version,

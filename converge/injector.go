@@ -2,22 +2,24 @@
 
 package converge
 
+import "trueup.dev/converge/internal/inject"
+
 // injector decides at each injection point whether a fault of the schedule is injected there. It records all points,
 // for further schedules. It does not know what a fault does.
 type injector struct {
-	enabled  faultSet
-	schedule schedule
+	enabled  inject.Set
+	schedule inject.Schedule
 	world    *world
 	trace    *trace
 	// off is set while all objects are reconciled again as a check.
 	off bool
 
-	visits map[site]int
+	visits map[inject.Site]int
 	// points are the injection points of the run, in their order.
-	points []injectionPoint
+	points []inject.Injectable
 	// injected counts the faults of the schedule that were injected, and last is the point of the last one.
 	injected int
-	last     point
+	last     inject.Point
 	// starts are the numbers of points at the start of the first processes of the programs, the second ones and so on.
 	starts []int
 }
@@ -29,42 +31,30 @@ func (i *injector) processStarted(number int) {
 	}
 }
 
-func newInjector(p *plan, s schedule, w *world, t *trace) injector {
+func newInjector(p *plan, s inject.Schedule, w *world, t *trace) injector {
 	points := 0
 	if p.reference != nil {
 		points = len(p.reference.points) * 5 / 4 // most faults add a few
 	}
 	return injector{
-		enabled: p.faults, schedule: s, world: w, trace: t, visits: make(map[site]int, points),
-		points: make([]injectionPoint, 0, points),
+		enabled: p.faults, schedule: s, world: w, trace: t, visits: make(map[inject.Site]int, points),
+		points: make([]inject.Injectable, 0, points),
 	}
 }
 
-// injectionPoint is a point, and the faults that apply there.
-type injectionPoint struct {
-	point
-
-	faults faultSet
-	// version and step identify equivalent crashes.
-	version int64
-	step    int
-	// after is the version after the request of the point.
-	after int64
-}
-
 // at records an injection point, and returns the fault to inject there, or "".
-func (i *injector) at(s site, faults faultSet) Fault {
+func (i *injector) at(s inject.Site, faults inject.Set) Fault {
 	if i.world.over || i.off {
 		return ""
 	}
 	i.visits[s]++
-	p := point{s, i.visits[s]}
+	p := inject.Point{Site: s, N: i.visits[s]}
 	if faults = i.world.plan.allowed(s, i.trace.step, faults&i.enabled); faults == 0 {
 		return ""
 	}
-	i.points = append(i.points, injectionPoint{point: p, faults: faults, version: i.world.version(), step: i.trace.step})
-	fault := i.schedule.at(p)
-	if fault == "" || !faults.has(fault) {
+	i.points = append(i.points, inject.Injectable{Point: p, Faults: faults, Version: i.world.version(), Step: i.trace.step})
+	fault := i.schedule.At(p)
+	if fault == "" || !faults.Has(fault) {
 		return ""
 	}
 	i.injected++
@@ -74,7 +64,7 @@ func (i *injector) at(s site, faults faultSet) Fault {
 }
 
 // withdraw records that the fault at a point was not injected after all: the other client could not perform its write.
-func (i *injector) withdraw(p point) {
+func (i *injector) withdraw(p inject.Point) {
 	i.injected--
 	i.trace.missed(p)
 }
@@ -83,11 +73,9 @@ func (i *injector) withdraw(p point) {
 // These do not undo any work.
 func (i *injector) onlyRepeats() bool {
 	for _, d := range i.schedule {
-		if !repeatFaults.has(d.fault) {
+		if !inject.RepeatFaults.Has(d.Fault) {
 			return false
 		}
 	}
 	return true
 }
-
-var repeatFaults = setOf(FaultResync, FaultListOrder, FaultStaleStart, FaultRestart)

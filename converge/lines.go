@@ -5,6 +5,10 @@ package converge
 import (
 	"slices"
 	"strings"
+
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // maxLines limits the length of a timeline.
@@ -15,7 +19,7 @@ const lastLines = 5
 
 // lines returns the indexes of the entries that are shown: the violation, the last writes before it and what the hint
 // is based on, then the faults, then what led there, as many as fit. A gap takes a line, too.
-func (f *Failure) lines() []int {
+func (f *explained) lines() []int {
 	var shown []int
 	for _, group := range f.byImportance() {
 		for _, i := range group {
@@ -31,7 +35,7 @@ func (f *Failure) lines() []int {
 
 // byImportance lists the indexes of the entries, in groups. The last entries of a group come first: they are closer to
 // the violation.
-func (f *Failure) byImportance() [][]int {
+func (f *explained) byImportance() [][]int {
 	decisive := f.decisive()
 	who := map[string]bool{} // who made the decisive requests, or received a fault
 	for _, i := range slices.Concat(decisive, f.proof) {
@@ -66,7 +70,7 @@ func (f *Failure) byImportance() [][]int {
 
 // decisive returns the indexes of the last writes of the process and of others to the object of the violation. If there
 // are none, it returns those of the last writes or, if reconciles do not end as they should, of the last lines.
-func (f *Failure) decisive() []int {
+func (f *explained) decisive() []int {
 	end := slices.IndexFunc(f.entries, func(e entry) bool { return e.mark == harmMark })
 	if end < 0 {
 		end = len(f.entries)
@@ -80,15 +84,15 @@ func (f *Failure) decisive() []int {
 		return nil
 	}
 	var found []int
-	switch f.Violation.Oracle {
-	case OracleQuiescence, OracleErrors:
+	switch f.violation.Oracle {
+	case finding.OracleQuiescence, finding.OracleErrors:
 		for i := end - 1; i >= 0 && len(found) < lastLines; i-- {
 			if e := f.entries[i]; e.from == theProcess && e.turn != beginning {
 				found = append(found, i)
 			}
 		}
 		return found
-	case OracleDuplicates: // what the garbage collector deletes in the end does not count
+	case finding.OracleDuplicates: // what the garbage collector deletes in the end does not count
 		found = last(func(e entry) bool { return f.writes(e) && (e.isCreation() || e.isDeletion()) })
 	default:
 		found = append(
@@ -104,12 +108,12 @@ func (f *Failure) decisive() []int {
 
 // lastStep returns the index of the last step of the users before an entry that is not a wait, or of the last step of
 // all if there is no entry.
-func (f *Failure) lastStep(before int) []int {
+func (f *explained) lastStep(before int) []int {
 	if before < 0 {
 		before = len(f.entries) - 1
 	}
 	for i := before; i >= 0; i-- {
-		if e := f.entries[i]; e.who == byUser && e.to == theServer {
+		if e := f.entries[i]; e.who == phrase.User && e.to == theServer {
 			return []int{i}
 		}
 	}
@@ -117,7 +121,7 @@ func (f *Failure) lastStep(before int) []int {
 }
 
 // where returns the indexes of the entries that match, the last one first.
-func (f *Failure) where(match func(i int, e entry) bool) []int {
+func (f *explained) where(match func(i int, e entry) bool) []int {
 	var found []int
 	for i, e := range slices.Backward(f.entries) {
 		if match(i, e) {
@@ -128,8 +132,8 @@ func (f *Failure) where(match func(i int, e entry) bool) []int {
 }
 
 // isHit reports whether a fault is injected at an entry.
-func (f *Failure) isHit(i int) bool {
-	return slices.ContainsFunc(f.schedule, func(d deviation) bool { return f.lineOf(d) == i+1 })
+func (f *explained) isHit(i int) bool {
+	return slices.ContainsFunc(f.schedule, func(d inject.Deviation) bool { return f.lineOf(d) == i+1 })
 }
 
 // isRead reports whether an entry is a read.
@@ -138,7 +142,7 @@ func (e entry) isRead() bool {
 }
 
 // isAbout reports whether an entry concerns the object of the violation.
-func (f *Failure) isAbout(e entry) bool {
+func (f *explained) isAbout(e entry) bool {
 	about := f.about()
 	if about == "" {
 		return false
@@ -154,17 +158,6 @@ func (f *Failure) isAbout(e entry) bool {
 	return strings.HasSuffix(e.what, " "+about) || strings.Contains(e.what, " "+about+" ") || e.what == about
 }
 
-// about returns the name of the object of the violation, as entries have it.
-func (f *Failure) about() string {
-	about := f.Violation.About
-	for _, event := range eventNames {
-		about = strings.TrimPrefix(about, event+" ")
-	}
-	about, _, _ = strings.Cut(about, " (")   // one of several objects with generated names
-	about, _, _ = strings.Cut(about, " of ") // the group of a kind
-	return about
-}
-
 func gaps(lines []int) int {
 	n := 0
 	for i := 1; i < len(lines); i++ {
@@ -174,3 +167,6 @@ func gaps(lines []int) int {
 	}
 	return n
 }
+
+// about returns the name of the object of the violation, as entries have it.
+func (f *explained) about() string { return f.violation.Object() }

@@ -117,7 +117,8 @@ func (r *run) started(p *process, item queued) *activity {
 	}
 	r.scheduler.started(item)
 	a := &activity{
-		request: item.request, process: p, number: r.trace.reconciles, changes: r.trace.changes, cause: item.cause,
+		request: item.request, process: p, number: r.trace.reconciles, changes: r.trace.changes,
+		author: &author{controller: item.controller, key: item.NamespacedName, cause: item.cause},
 	}
 	a.name = p.program.reconcileName(a.number)
 	p.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/offline"
@@ -109,7 +110,7 @@ func (p *process) controlled(
 	a := queue.started(req)
 	if a == nil {
 		err := p.submit(ctx, &call{
-			site: site{act: "reconcile", kind: queue.name, key: req.NamespacedName}, begin: func() {
+			Site: inject.Site{Act: "reconcile", Kind: queue.name, Key: req.NamespacedName}, begin: func() {
 				item, ok := p.queue.remove(queue, req)
 				if !ok {
 					item = queued{request: request{Request: req, program: p.program.index, controller: queue.name}}

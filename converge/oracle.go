@@ -2,8 +2,10 @@
 
 package converge
 
+import "trueup.dev/converge/internal/finding"
+
 // Oracle is a check of each run.
-type Oracle string
+type Oracle = finding.Oracle
 
 const (
 	// OracleQuiescence fails when reconciles do not stop, or when one of them does not return.
@@ -31,24 +33,8 @@ const (
 	OracleAdvice Oracle = "O10 advice"
 )
 
-// allOracles lists the oracles. oracleScenario cannot be turned off, and is not one of them.
+// allOracles lists the oracles. zzOracleScenario cannot be turned off, and is not one of them.
 var allOracles = []Oracle{
 	OracleQuiescence, OracleEndState, OracleIdempotence, OracleDuplicates, OracleDeletion, OracleStatus, OracleErrors,
 	OracleSharedObjects, OracleLeaks, OracleAdvice,
-}
-
-// oracleMeanings describe on a page what an oracle requires.
-var oracleMeanings = map[Oracle]string{
-	oracleScenario:      "The scenario must work without any fault.",
-	OracleQuiescence:    "Reconciles must stop once no more faults are injected.",
-	OracleEndState:      "When the controller is idle, the state must be the desired one, or that without faults.",
-	OracleIdempotence:   "Another reconcile must not write anything, if nothing has changed.",
-	OracleDuplicates:    "Nothing may be created or deleted more often than without faults, unless a fault explains it.",
-	OracleDeletion:      "A deleted object must disappear with all its dependents, also those outside of the cluster.",
-	OracleStatus:        "A status must describe the generation that it names.",
-	OracleErrors:        "A reconciler must not panic, and must retry after a temporary error.",
-	OracleSharedObjects: "Objects of the cache must not be modified.",
-	OracleLeaks:         "Goroutines must end with the process.",
-	OraclePath:          "The state must be that of a new object with the same spec, whatever the spec was before.",
-	OracleAdvice:        "This request did no harm here, but it is dangerous.",
 }

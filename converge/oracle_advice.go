@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // adviceOracle reports requests that are dangerous but do no harm in this run.
@@ -15,7 +17,7 @@ type adviceOracle struct{ evidence }
 // writing checks a request before it is sent: without a precondition, it may write another object, or another version,
 // than the one in the cache.
 func (o *adviceOracle) writing(c *call, cache *informer) {
-	if c.obj == nil || c.conditional || c.obj.GetName() == "" || c.act != "delete" && c.act != "update" {
+	if c.obj == nil || c.conditional || c.obj.GetName() == "" || c.Act != "delete" && c.Act != "update" {
 		return
 	}
 	key := client.ObjectKeyFromObject(c.obj)
@@ -27,13 +29,13 @@ func (o *adviceOracle) writing(c *call, cache *informer) {
 	if seen == nil {
 		return
 	}
-	name := c.gvk.Kind + " " + nameOf(key)
+	name := c.gvk.Kind + " " + phrase.Name(key)
 	switch {
-	case c.act == "delete" && seen.GetUID() != stored.GetUID():
+	case c.Act == "delete" && seen.GetUID() != stored.GetUID():
 		o.advise(CauseUnconditionalDelete, fmt.Sprintf(
 			"the delete of %s deletes another object than that of the cache: use a precondition with its UID", name,
 		))
-	case c.act == "update" && c.obj.GetResourceVersion() == "" && seen.GetResourceVersion() != stored.GetResourceVersion():
+	case c.Act == "update" && c.obj.GetResourceVersion() == "" && seen.GetResourceVersion() != stored.GetResourceVersion():
 		o.advise(CauseUnconditionalUpdate, fmt.Sprintf(
 			"the update of %s has no resource version, and overwrites a change that is not in the cache", name,
 		))

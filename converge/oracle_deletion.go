@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
@@ -58,12 +59,12 @@ func (o *deletionOracle) settled(s *snapshot, again func()) {
 			}
 		}
 	}
-	for _, key := range sortedKeys(s.cloud) {
+	for _, key := range phrase.SortedKeys(s.cloud) {
 		if o.leftOver("cloud " + key) {
 			return
 		}
 	}
-	for _, key := range sortedKeys(s.outside.values) {
+	for _, key := range phrase.SortedKeys(s.outside.values) {
 		if _, given := o.world.given.values[key]; !given && o.leftOver(outsideName(key)) {
 			return
 		}
@@ -73,14 +74,18 @@ func (o *deletionOracle) settled(s *snapshot, again func()) {
 // stuck reports objects that wait for each other to be deleted, or a primary object that waits, and whether it has
 // found one. Other objects may wait, for example while they are in use.
 func (o *deletionOracle) stuck(again func()) bool {
-	all := o.stuckObjects()
+	all := o.history().stuckObjects(o.running.primary)
 	at := slices.IndexFunc(all, func(s *stuck) bool { return s.primary && !o.excepts(OracleDeletion, s.name) })
 	if len(all) > 1 {
-		o.findDependencies(all, again)
+		// Who has added a finalizer shows what an object waits for.
+		o.trace.found = found{}
+		again()
+		findDependencies(all, o.trace.found)
+		o.trace.found = nil
 		if cycle := deadlock(all); cycle != nil && !slices.ContainsFunc(cycle, func(s *stuck) bool {
 			return o.excepts(OracleDeletion, s.name)
 		}) {
-			o.replace(deadlocked(cycle))
+			o.replace(Violation(deadlocked(cycle)))
 			return true
 		}
 	}

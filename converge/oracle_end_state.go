@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
 
@@ -38,7 +39,7 @@ func newEndStateOracle(e evidence) endStateOracle {
 func (o *endStateOracle) changed(e memapi.Event) {
 	if e.Type == watch.Deleted && o.world.foreign[e.Object.GetUID()] && o.plan.isProgram(e.Client) &&
 		!o.losesOwner(e.Object) {
-		name := e.Kind.Kind + " " + nameOf(o.world.generated.key(e.Key))
+		name := e.Kind.Kind + " " + phrase.Name(o.world.generated.key(e.Key))
 		o.violate(Violation{
 			Oracle: OracleEndState, Cause: CauseMissing, About: name,
 			Message: name + " is missing: users have created it, and the controller deletes it",
@@ -74,7 +75,7 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 	var found []difference
 	for i, b := range reference.baselines(skipped) {
 		// A change of the users that was replaced before it was handled need not have an effect.
-		if others := o.plan.differences(b.at(o.trace.step), s, reference.masked); i == 0 {
+		if others := o.plan.reader().differences(b.at(o.trace.step), s, reference.masked); i == 0 {
 			found = others
 		} else {
 			found = inBoth(found, others)
@@ -165,7 +166,7 @@ func inBoth(found, others []difference) []difference {
 // existedBefore reports whether an object existed at some Settle of the run without faults.
 func (o *endStateOracle) existedBefore(name string) bool {
 	return slices.ContainsFunc(o.running.reference.settled, func(s *snapshot) bool {
-		return o.plan.flatten(s)[name] != nil
+		return o.plan.reader().flatten(s)[name] != nil
 	})
 }
 
@@ -178,10 +179,10 @@ func (o *endStateOracle) written(c *call, uid types.UID) {
 		return
 	}
 	if _, ok := stored.GetAnnotations()[touched]; !ok {
-		name := c.gvk.Kind + " " + nameOf(o.world.generated.key(c.key))
+		name := c.gvk.Kind + " " + phrase.Name(o.world.generated.key(c.Key))
 		o.violate(Violation{
 			Oracle: OracleEndState, Cause: CauseOverwritten, About: name,
-			Message: c.act + " " + name + " overwrites a change of another client",
+			Message: c.Act + " " + name + " overwrites a change of another client",
 		})
 	}
 }

@@ -9,13 +9,15 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // errorsOracle checks how reconciles end: they must not panic, nor give up on a temporary error.
 type errorsOracle struct{ evidence }
 
 func (o *errorsOracle) finished(a *activity) {
-	name := nameOf(a.NamespacedName)
+	name := phrase.Name(a.NamespacedName)
 	switch {
 	case a.panicked != nil:
 		o.violate(Violation{

@@ -50,8 +50,8 @@ func (o *idempotenceOracle) redundant(effect string, since int64, again func()) 
 		v.Cause = CauseMissedWork
 		v.Message += ", which was due before"
 	}
-	if f, ok := fightIn(o.world.revisions(since, o.trace.authors), leastTurns); ok && !o.failed() {
-		v = f.violation(o.world, OracleIdempotence, "another reconcile, without any change, writes: ")
+	if f, ok := fightIn(o.history().revisions(since), leastTurns); ok && !o.failed() {
+		v = Violation(f.violation(o.history(), OracleIdempotence, "another reconcile, without any change, writes: "))
 	}
 	o.replace(v)
 }
@@ -64,8 +64,10 @@ func (o *idempotenceOracle) needless(again func()) {
 	if o.failed() || o.trace.needless == needless {
 		return
 	}
-	if f, ok := o.world.webhookFight(o.trace.mutations); ok {
-		o.violate(f.violation(o.world, OracleIdempotence, "each reconcile makes a request that changes nothing: "))
+	if f, ok := o.history().webhookFight(o.trace.mutations); ok {
+		o.violate(Violation(
+			f.violation(o.history(), OracleIdempotence, "each reconcile makes a request that changes nothing: "),
+		))
 		return
 	}
 	o.violate(Violation{

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // quiescenceOracle checks that reconciles stop, and that each one returns. It sees the scheduler, which knows how often
@@ -54,7 +56,7 @@ func (o *quiescenceOracle) finished(of processes, a *activity) {
 		return
 	}
 	if limit := o.limit(); o.scheduler.recent > limit {
-		o.notConverged(of, "after "+plural(limit, "reconcile"))
+		o.notConverged(of, "after "+phrase.Plural(limit, "reconcile"))
 	}
 }
 
@@ -79,7 +81,7 @@ func (o *quiescenceOracle) sleeping(of processes, req request) {
 	o.rates[req] = current
 	if current.times > limit {
 		o.notConverged(of, fmt.Sprintf(
-			"during a sleep: %s was reconciled %d times in %s", nameOf(req.NamespacedName), current.times,
+			"during a sleep: %s was reconciled %d times in %s", phrase.Name(req.NamespacedName), current.times,
 			time.Since(current.since).Round(time.Millisecond),
 		))
 	}
@@ -96,7 +98,7 @@ func (o *quiescenceOracle) turn(of processes) {
 		Message: fmt.Sprintf("did not converge: %d actions, and no reconcile has ended", maxTurns),
 	}
 	if a := of.active(); a != nil {
-		v.Cause, v.About = CauseHangs, nameOf(a.NamespacedName)
+		v.Cause, v.About = CauseHangs, phrase.Name(a.NamespacedName)
 		v.Message = "the reconcile of " + v.About + " does not return: it makes requests without end"
 	}
 	o.violate(v)
@@ -114,7 +116,7 @@ func (o *quiescenceOracle) waiting(of processes) bool {
 func (o *quiescenceOracle) notConverged(of processes, long string) {
 	v := Violation{Oracle: OracleQuiescence, Cause: CauseNotQuiet, Message: "did not converge " + long}
 	if a := o.trace.lastResult; a != nil {
-		v.About = nameOf(a.NamespacedName)
+		v.About = phrase.Name(a.NamespacedName)
 		switch {
 		case a.err != nil:
 			v.Message += ", " + v.About + " fails: " + a.err.Error()
@@ -129,7 +131,7 @@ func (o *quiescenceOracle) notConverged(of processes, long string) {
 	}
 	if a := of.active(); a != nil && !o.scheduler.sleeping() && time.Since(o.scheduler.settleStart) > o.plan.Patience {
 		v.Cause = CauseHangs
-		v.Message = "the reconcile of " + nameOf(a.NamespacedName) + " does not return"
+		v.Message = "the reconcile of " + phrase.Name(a.NamespacedName) + " does not return"
 	}
 	if v.Cause == CauseNotQuiet {
 		v = o.explained(v, "did not converge "+long+": ")
@@ -139,16 +141,17 @@ func (o *quiescenceOracle) notConverged(of processes, long string) {
 
 // explained names those who keep each other busy, if any.
 func (o *quiescenceOracle) explained(v Violation, prefix string) Violation {
-	revisions := o.world.revisions(o.world.server.Version()-mostRevisions, o.trace.authors)
+	h := o.history()
+	revisions := h.revisions(o.world.server.Version() - mostRevisions)
 	if f, ok := fightIn(revisions, leastTurns); ok {
-		return f.violation(o.world, OracleQuiescence, prefix)
+		return Violation(f.violation(h, OracleQuiescence, prefix))
 	}
-	if c := o.world.cycleIn(revisions); c != nil {
-		v.Cause, v.About, v.Message, v.Details = CauseChain, c[0].object, prefix+c.message(), c.details(o.world)
+	if c := h.cycleIn(revisions); c != nil {
+		v.Cause, v.About, v.Message, v.Details = CauseChain, c[0].object, prefix+c.message(), c.details(h)
 		return v
 	}
-	if f, ok := o.world.webhookFight(o.trace.mutations); ok {
-		return f.violation(o.world, OracleQuiescence, prefix)
+	if f, ok := h.webhookFight(o.trace.mutations); ok {
+		return Violation(f.violation(h, OracleQuiescence, prefix))
 	}
 	return v
 }
@@ -158,14 +161,15 @@ func (o *quiescenceOracle) slept(since int64) {
 	if o.failed() || !contested(o.world.server.Events(since), 2*slowTurns) {
 		return
 	}
-	revisions := o.world.revisions(since, o.trace.authors)
+	h := o.history()
+	revisions := h.revisions(since)
 	if len(revisions) == 0 {
 		return
 	}
 	end := revisions[len(revisions)-1].at
 	revisions = slices.DeleteFunc(revisions, func(r revision) bool { return end.Sub(r.at) > time.Hour })
 	if f, ok := fightIn(revisions, slowTurns); ok {
-		o.violate(f.violation(o.world, OracleQuiescence, "did not converge during a sleep: "))
+		o.violate(Violation(f.violation(h, OracleQuiescence, "did not converge during a sleep: ")))
 	}
 }
 
@@ -189,7 +193,7 @@ func (o *quiescenceOracle) hotLoop(req request, idle idleCount) {
 	if _, off := o.plan.Off[OracleQuiescence]; off {
 		return // a violation would stop the run, although it converges
 	}
-	name := nameOf(req.NamespacedName)
+	name := phrase.Name(req.NamespacedName)
 	o.violate(Violation{
 		Oracle: OracleQuiescence, Cause: CauseHotLoop, About: name,
 		Message: fmt.Sprintf(

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
 
@@ -142,13 +143,13 @@ func (o *statusOracle) missing(ready readiness) string {
 	}
 	settled := o.trace.settled[at]
 	if settled.count(o.running.primary) == 1 { // otherwise it may belong to another primary object
-		for _, key := range sortedKeys(settled.cloud) {
+		for _, key := range phrase.SortedKeys(settled.cloud) {
 			if _, ok := ready.state.cloud[key]; !ok && o.world.cloud.created[key].Sub(ready.at) < pollTime {
 				return "cloud " + key
 			}
 		}
 	}
-	then, names := o.plan.flatten(ready.state), settled.names()
+	then, names := o.plan.reader().flatten(ready.state), settled.names()
 	for n, kind := range settled.kinds {
 		for _, obj := range settled.objects[n] {
 			name := names.thing(kind, obj).String()

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
 
@@ -57,6 +59,14 @@ type evidence struct {
 	trace *trace
 }
 
+// history returns what has happened to the objects of the run so far.
+func (e *evidence) history() eventHistory {
+	return eventHistory{
+		server: e.world.server, names: e.world.generated, reader: e.plan.reader(), authors: e.trace.authors,
+		isProgram: e.plan.isProgram,
+	}
+}
+
 // oracles has one type for each oracle. A few oracles report violations of others: the comparison of end states also
 // finds duplicates and objects that should have been deleted.
 type oracles struct {
@@ -75,7 +85,7 @@ type oracles struct {
 	advice        adviceOracle
 }
 
-func newOracles(e evidence, s *scheduler, schedule schedule, twice bool) oracles {
+func newOracles(e evidence, s *scheduler, schedule inject.Schedule, twice bool) oracles {
 	return oracles{
 		world: e.world, trace: e.trace,
 		quiescence:    quiescenceOracle{evidence: e, scheduler: s, faults: len(schedule), rates: map[request]rate{}},
@@ -147,7 +157,7 @@ func (o *oracles) ended(skipped []int, merged, reference bool) {
 
 // primaryName names a primary object in messages.
 func (e *evidence) primaryName(obj client.Object) string {
-	return e.running.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(obj))
+	return e.running.primary.Kind + " " + phrase.Name(client.ObjectKeyFromObject(obj))
 }
 
 func ownersOf(obj client.Object) []types.UID {

@@ -328,7 +328,7 @@ func TestStaleCacheAndExternalSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" ||
-		f.schedule[0].fault != FaultStaleStart {
+		f.schedule[0].Fault != FaultStaleStart {
 		t.Errorf("got %v, want that b is deleted because of a stale list", f)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // otherClient is another client, not a controller of the scenario, that changes objects just before the process writes
@@ -22,9 +24,6 @@ type otherClient struct {
 	// unmarked removes the annotation at once.
 	unmarked bool
 }
-
-// touched is the annotation that the other client writes, to cause conflicts.
-const touched = "converge.trueup.dev/touched"
 
 var background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 
@@ -117,7 +116,7 @@ func (o *otherClient) takeName(c *call, noticed bool) error {
 	}
 	uid := obj.GetUID()
 	r.scheduler.after(longLag, func() {
-		r.oracles.duplicates.explain(c.gvk, c.key) // also what was created for it
+		r.oracles.duplicates.explain(c.gvk, c.Key) // also what was created for it
 		r.trace.foreign("delete", c, r.world.other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, background))
 		o.deleteOwner(owner)
 		for _, p := range r.processes {
@@ -163,14 +162,14 @@ func (o *otherClient) remove(c *call, recreate bool) error {
 	if obj == nil {
 		return errAbsent
 	}
-	r.oracles.duplicates.explain(c.gvk, c.key)
+	r.oracles.duplicates.explain(c.gvk, c.Key)
 	err := r.world.other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), background)
 	r.trace.foreign("delete", c, err)
 	if err != nil || !recreate {
 		return err
 	}
 	r.watches.forward()
-	manager := client.FieldOwner(creatorOf(obj, byOther))
+	manager := client.FieldOwner(creatorOf(obj, phrase.AnotherClient))
 	obj.SetResourceVersion("")
 	obj.SetUID("")
 	if err = r.world.other.Create(r.ctx, obj, manager); err == nil {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/workloads"
 )
 
@@ -36,12 +38,12 @@ func (o *otherClient) disturb() bool {
 func (o *otherClient) disturbObject(kind schema.GroupVersionKind, obj client.Object) bool {
 	r := o.run
 	key := client.ObjectKeyFromObject(obj)
-	faults := setOf(FaultChildDeleted, FaultDrift)
+	faults := inject.SetOf(FaultChildDeleted, FaultDrift)
 	actor := r.actors.of(kind)
 	if w, ok := workloadOf(kind, obj); ok && actor != nil && actor.restores && w.available > 0 {
-		faults |= setOf(FaultFlap)
+		faults |= inject.SetOf(FaultFlap)
 	}
-	switch r.faults.at(site{act: "quiet", kind: kind.Kind, key: r.world.generated.key(key)}, faults) {
+	switch r.faults.at(inject.Site{Act: "quiet", Kind: kind.Kind, Key: r.world.generated.key(key)}, faults) {
 	case FaultChildDeleted:
 		o.change(kind, key, "delete", FaultChildDeleted, func(obj client.Object) error {
 			return r.world.other.Delete(r.ctx, obj, background)
@@ -70,7 +72,7 @@ func (o *otherClient) change(
 	if err != nil {
 		r.faults.withdraw(r.faults.last)
 	}
-	r.trace.fault(byOther, verb+" "+kind.Kind+" "+nameOf(key)+failure(err), fault)
+	r.trace.fault(phrase.AnotherClient, verb+" "+kind.Kind+" "+phrase.Name(key)+phrase.After(err), fault)
 }
 
 // makeUnavailable sets the status of a workload without any available replica.
@@ -95,12 +97,12 @@ func (o *otherClient) drift(obj client.Object) error {
 	update := func() error { return o.run.world.other.Update(o.run.ctx, obj) }
 	switch obj := obj.(type) {
 	case *corev1.ConfigMap:
-		for _, key := range sortedKeys(obj.Data) {
+		for _, key := range phrase.SortedKeys(obj.Data) {
 			obj.Data[key] += " drifted"
 			return update()
 		}
 	case *corev1.Secret:
-		for _, key := range sortedKeys(obj.Data) {
+		for _, key := range phrase.SortedKeys(obj.Data) {
 			obj.Data[key] = append(obj.Data[key], " drifted"...)
 			return update()
 		}
@@ -111,7 +113,7 @@ func (o *otherClient) drift(obj client.Object) error {
 		obj.Spec.Replicas = new(workloads.Count(obj.Spec.Replicas) + 1)
 		return update()
 	}
-	for _, key := range sortedKeys(obj.GetLabels()) {
+	for _, key := range phrase.SortedKeys(obj.GetLabels()) {
 		labels := maps.Clone(obj.GetLabels())
 		delete(labels, key)
 		obj.SetLabels(labels)

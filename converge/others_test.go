@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client,
@@ -87,17 +89,17 @@ func TestOtherClient_withdraws(t *testing.T) {
 	for _, fault := range []Fault{FaultExists, FaultTaken, FaultTakenUnnoticed} {
 		tried := 0
 		for _, m := range reference.points {
-			if m.act != "create" || !m.faults.has(fault) {
+			if m.Act != "create" || !m.Faults.Has(fault) {
 				continue
 			}
 			tried++
 			log := &timeline{}
-			o := p.execute(t, schedule{{m.point, fault}}, p.usual(), log)
+			o := p.execute(t, inject.Schedule{{Point: m.Point, Fault: fault}}, p.usual(), log)
 			if o.injected != 0 || len(log.hits) > 0 {
-				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.point, o.injected, log.hits)
+				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.Point, o.injected, log.hits)
 			}
 			if log.process != 1 {
-				t.Errorf("%s at %s: the process was restarted", fault, m.point)
+				t.Errorf("%s at %s: the process was restarted", fault, m.Point)
 			}
 		}
 		if tried == 0 {

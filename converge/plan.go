@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
 	"trueup.dev/internal/nilcheck"
@@ -45,10 +47,12 @@ type input struct {
 	primary  schema.GroupVersionKind
 	programs []*program
 	actors   []actorOf
-	faults   faultSet
+	faults   inject.Set
 	// selectors limit the caches of kinds.
 	selectors map[schema.GroupVersionKind]labels.Selector
 	except    []exceptionOf
+	// masks are those of the scenario.
+	masks []mask
 	// upgrade is set for runs in which the version of the program changes, and version for those of one version of an
 	// upgrade.
 	upgrade *upgrade
@@ -105,6 +109,21 @@ func newPlan(s Scenario) (*plan, error) {
 	})
 	return p, nil
 }
+
+// addMask adds a mask, unless the scheme does not have its kind.
+func (p *plan) addMask(m Mask) {
+	of := mask{field: m.Field}
+	if m.Object != nil {
+		var err error
+		if of.kind, err = apiutil.GVKForObject(m.Object, p.Scheme); err != nil {
+			return
+		}
+	}
+	p.masks = append(slices.Clip(p.masks), of)
+}
+
+// reader returns what compares states of the scenario.
+func (p *plan) reader() reader { return reader{p.registry, p.applier, p.masks} }
 
 // scenarioCheck fills in a plan, and collects the problems of its scenario.
 type scenarioCheck struct {
@@ -222,7 +241,7 @@ func (c *scenarioCheck) world() {
 		switch actor.Name {
 		case "":
 			c.problem("World[%d].Name is required", i)
-		case byProcess, byUser, byOther:
+		case phrase.Manager, phrase.User, phrase.AnotherClient:
 			c.problem("World[%d].Name must not be %q, which is the name of another client", i, actor.Name)
 		}
 		if actor.Act == nil {
@@ -241,30 +260,31 @@ func (c *scenarioCheck) world() {
 		if mask.Object != nil {
 			c.kindOf(fmt.Sprintf("Masks[%d].Object", i), mask.Object)
 		}
+		c.addMask(mask)
 	}
 }
 
 func (c *scenarioCheck) faults() {
-	enabled := faultsWhere(func(row faultRow) bool { return !row.disabled })
+	enabled := inject.SetWhere(func(row inject.Row) bool { return !row.Disabled })
 	if c.Consistency == TimeTravel {
-		enabled |= setOf(FaultStaleStart)
+		enabled |= inject.SetOf(FaultStaleStart)
 	}
 	for fault, reason := range c.Without {
 		switch {
-		case !slices.Contains(allFaults, fault):
+		case !slices.Contains(inject.All, fault):
 			c.problem("Without: unknown fault %q", fault)
 		case reason == "":
 			c.problem("Without[%s]: a reason is required", fault)
 		default:
-			enabled &^= setOf(fault)
+			enabled &^= inject.SetOf(fault)
 		}
 	}
 	for i, fault := range c.With {
-		if !slices.Contains(allFaults, fault) {
+		if !slices.Contains(inject.All, fault) {
 			c.problem("With[%d]: unknown fault %q", i, fault)
 			continue
 		}
-		enabled |= setOf(fault)
+		enabled |= inject.SetOf(fault)
 	}
 	c.plan.faults = enabled
 }

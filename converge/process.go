@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/guard"
 )
 
@@ -98,7 +99,7 @@ func (p *process) newWorker() worker {
 
 // call is a request of a process. It waits until the goroutine that owns the run serves it, one call at a time.
 type call struct {
-	site
+	inject.Site
 
 	process *process
 	// cached is set for reads from a cache.
@@ -156,7 +157,7 @@ func (p *process) next(overtaken bool) *call {
 	}
 	if len(p.pending) > 1 {
 		slices.SortStableFunc(p.pending, func(a, b *call) int {
-			return cmp.Or(strings.Compare(a.who, b.who), a.compare(b.site))
+			return cmp.Or(strings.Compare(a.who, b.who), a.Compare(b.Site))
 		})
 	}
 	at := slices.IndexFunc(p.pending, func(c *call) bool { return overtaken || !p.run.processes.isActive(c.behind) })
@@ -196,7 +197,7 @@ func (p *process) existing(kind schema.GroupVersionKind) *informer {
 // server then does not detect a conflict.
 func (p *process) changedVersion(c *call) bool {
 	version, read := p.handedVersions[c.obj]
-	return read && c.act == "update" && version != c.obj.GetResourceVersion()
+	return read && c.Act == "update" && version != c.obj.GetResourceVersion()
 }
 
 // waiting returns the name of a running reconcile other than one that waits for a response, or "".
@@ -235,7 +236,7 @@ func (p *process) die() {
 
 func (p *process) callOutside(ctx context.Context, name string, effect func() error) error {
 	var panicked any
-	err := p.submit(ctx, &call{site: site{act: "call", kind: name}, outside: true, effect: true, do: func(
+	err := p.submit(ctx, &call{Site: inject.Site{Act: "call", Kind: name}, outside: true, effect: true, do: func(
 		client.Object,
 	) error {
 		defer func() { panicked = recover() }()
@@ -256,8 +257,8 @@ type activity struct {
 	name    string
 	// changes is the number of changes before its start.
 	changes int
-	// cause is the version of the last event that has led to its request, or that would have during the reconcile, or 0.
-	cause int64
+	// author is what findings about its changes need.
+	author *author
 
 	// The following fields are set at its end.
 	done     bool
@@ -312,7 +313,7 @@ func (p *process) noticed(item queued) {
 	defer p.mu.Unlock()
 	for _, a := range p.active {
 		if a.request == item.request {
-			a.cause = cmp.Or(item.cause, a.cause)
+			a.author.cause = cmp.Or(item.cause, a.author.cause)
 		}
 	}
 }
@@ -339,4 +340,9 @@ func (p *process) ended() []*activity {
 	})
 	slices.SortFunc(ended, func(a, b *activity) int { return a.number - b.number })
 	return ended
+}
+
+// writer returns a reconcile as a writer.
+func (a *activity) writer() writer {
+	return a.author.writer(a.process.program.client)
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // processInformer is an informer as client-go has it: handlers are added to it, and its store can be read.
@@ -108,7 +110,7 @@ func (i *processInformer) AddEventHandler(handler toolscache.ResourceEventHandle
 		i.informer.joining = append(i.informer.joining, r)
 	}
 	return r, i.process.submit(i.process.ctx, &call{
-		site: site{act: "watch", kind: i.informer.kind.Kind + " with a handler"}, begin: add,
+		Site: inject.Site{Act: "watch", Kind: i.informer.kind.Kind + " with a handler"}, begin: add,
 	})
 }
 

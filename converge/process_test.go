@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // TestCallsThatPanic finds a panic in a call to an external system, as one of the reconciler.
@@ -89,12 +91,12 @@ func TestOvertaken(t *testing.T) {
 	if !ok {
 		t.Fatal(reference.violations)
 	}
-	at := slices.IndexFunc(reference.points, func(m injectionPoint) bool { return m.faults.has(FaultOvertaken) })
+	at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool { return m.Faults.Has(FaultOvertaken) })
 	if at < 0 {
 		t.Fatal("no point for FaultOvertaken")
 	}
 	log := &timeline{}
-	o := p.execute(t, schedule{{reference.points[at].point, FaultOvertaken}}, p.usual(), log)
+	o := p.execute(t, inject.Schedule{{Point: reference.points[at].Point, Fault: FaultOvertaken}}, p.usual(), log)
 	if o.injected != 1 || len(o.violations) > 0 {
 		t.Errorf("injected %d times, with %v", o.injected, o.violations)
 	}
@@ -112,7 +114,7 @@ func TestOvertaken(t *testing.T) {
 		return slices.IndexFunc(log.entries, func(e entry) bool { return e.who == name && e.what == "ends" })
 	}
 	if ends(rival) < from || ends(who) < ends(rival) {
-		t.Errorf("%s ends before %s does:\n%s", who, rival, (&Failure{entries: log.entries}).full())
+		t.Errorf("%s ends before %s does:\n%s", who, rival, log.full())
 	}
 }
 

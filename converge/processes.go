@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // processes has one process of each program that was started, in the order of the programs. Where only one of them can
@@ -201,8 +203,8 @@ func (ps processes) restartWhenIdle() bool {
 }
 
 // site returns the site of an action of a process.
-func (p *process) site(act, kind string, key types.NamespacedName) site {
-	return site{program: p.program.name, act: act, kind: kind, key: key}
+func (p *process) site(act, kind string, key types.NamespacedName) inject.Site {
+	return inject.Site{Program: p.program.name, Act: act, Kind: kind, Key: key}
 }
 
 // upgrade ends the processes that run another version than those of a number.

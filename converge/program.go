@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/graph/rbac"
 )
 
@@ -93,14 +94,14 @@ func (p *plan) isProgram(client string) bool {
 // newProgram returns the program of New or Setup, without what a check fills in.
 func newProgram(s *Scenario) *program {
 	return &program{
-		client: byProcess, build: s.New, setup: s.Setup, indexes: s.Indexes, uncached: map[schema.GroupVersionKind]bool{},
+		client: phrase.Manager, build: s.New, setup: s.Setup, indexes: s.Indexes, uncached: map[schema.GroupVersionKind]bool{},
 		recorder: s.Permissions,
 	}
 }
 
 // furtherPrograms checks the further programs.
 func (c *scenarioCheck) furtherPrograms() {
-	names := []string{"", byProcess, byUser, byOther, byCollector}
+	names := []string{"", phrase.Manager, phrase.User, phrase.AnotherClient, phrase.GarbageCollector}
 	for _, actor := range c.World {
 		names = append(names, actor.Name)
 	}

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // reconcileOf reconciles an object that exists.
@@ -101,7 +103,7 @@ func TestProgramsOvertake(t *testing.T) {
 	if f.Violation.Oracle != OracleEndState || len(f.schedule) != 1 {
 		t.Errorf("got %s", f)
 	}
-	decoded, _, err := decodeSchedule(f.Replay)
+	decoded, _, err := inject.Decode(f.Replay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,31 +126,31 @@ func TestProgramsHaveFaults(t *testing.T) {
 	if !ok {
 		t.Fatal(reference.violations)
 	}
-	faults := map[string]faultSet{}
+	faults := map[string]inject.Set{}
 	for _, m := range reference.points {
-		faults[m.program] |= m.faults
+		faults[m.Program] |= m.Faults
 	}
 	for _, fault := range []Fault{
 		FaultCrashBefore, FaultTimeoutApplied, FaultConflict, FaultHandOver, FaultLagRead, FaultResync, FaultRestart,
 	} {
 		for _, program := range []string{"", "second"} {
-			if !faults[program].has(fault) {
+			if !faults[program].Has(fault) {
 				t.Errorf("%s does not apply to the program %q", fault, program)
 			}
 		}
 	}
-	if !faults[""].has(FaultOvertaken) {
+	if !faults[""].Has(FaultOvertaken) {
 		t.Error("no reconcile of the first program is overtaken by one of the second")
 	}
-	at := slices.IndexFunc(reference.points, func(m injectionPoint) bool {
-		return m.program == "second" && m.faults.has(FaultCrashAfter)
+	at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool {
+		return m.Program == "second" && m.Faults.Has(FaultCrashAfter)
 	})
-	crash := deviation{reference.points[at].point, FaultCrashAfter}
+	crash := inject.Deviation{Point: reference.points[at].Point, Fault: FaultCrashAfter}
 	if want := "crash-after at patch Secret default/a by second"; crash.String() != want {
 		t.Errorf("got %q, want %q", crash, want)
 	}
 	log := &timeline{}
-	o := p.execute(t, schedule{crash}, p.usual(), log)
+	o := p.execute(t, inject.Schedule{crash}, p.usual(), log)
 	if len(o.violations) > 0 || o.injected != 1 {
 		t.Fatal(o.violations, o.injected)
 	}
@@ -156,7 +158,7 @@ func TestProgramsHaveFaults(t *testing.T) {
 		t.Errorf("processes %d and %d, want 1 and 2", first, second)
 	}
 	if !slices.ContainsFunc(log.entries, func(e entry) bool { return e.who == "second" && e.what == "starts again" }) {
-		t.Errorf("the timeline does not name the program that starts again:\n%s", (&Failure{entries: log.entries}).full())
+		t.Errorf("the timeline does not name the program that starts again:\n%s", log.full())
 	}
 	if !slices.ContainsFunc(log.entries, func(e entry) bool {
 		return strings.HasPrefix(e.who, "reconcile ") && strings.HasSuffix(e.who, " of second")

@@ -78,15 +78,3 @@ func (s *snapshot) randomNames() map[objectKey]randomName {
 	}
 	return found
 }
-
-// generatedFrom returns the prefix of a name that the API server has generated, or the reconciler at random.
-func (w *world) generatedFrom(kind schema.GroupVersionKind, obj client.Object) (prefix string, ok bool) {
-	if hasGeneratedName(obj) {
-		return obj.GetGenerateName(), true
-	}
-	if len(w.plan.random) == 0 {
-		return "", false
-	}
-	prefix, _, ok = cutRandom(obj.GetName())
-	return prefix, ok && w.plan.random[randomName{kind, w.generated.replace(prefix)}]
-}

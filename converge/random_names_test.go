@@ -56,13 +56,3 @@ func TestRandomNames(t *testing.T) {
 		})
 	}
 }
-
-func TestCutRandom(t *testing.T) {
-	for name, want := range map[string]string{
-		"web-x7f2k": "web-", "web-https": "web-", "web-nginx": "", "webx7f2k": "", "web-x7f2": "", "x7f2k": "", "-x7f2k": "-",
-	} {
-		if prefix, _, _ := cutRandom(name); prefix != want {
-			t.Errorf("%s: got %q, want %q", name, prefix, want)
-		}
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/observe/recording"
 )
 
@@ -84,8 +85,8 @@ func fromRecording(r recording.Recording, base Scenario) (Scenario, error) {
 		}
 	}
 	base.Masks = append(slices.Clip(base.Masks), h.masks...)
-	recorded := faultsOfRecording(&r)
-	for fault := range recorded.with {
+	recorded := inject.OfRecording(&r)
+	for fault := range recorded.With {
 		base.With = append(base.With, fault)
 	}
 	base.recorded = recorded

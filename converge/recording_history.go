@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/observe/recording"
 )
 
@@ -27,7 +28,7 @@ type history struct {
 	// actors is set if other controllers are part of the scenario: then their changes are no steps.
 	actors bool
 
-	objects  map[objectID]*pastObject
+	objects  map[inject.ObjectID]*pastObject
 	given    []client.Object
 	steps    []Step
 	masks    []Mask
@@ -35,11 +36,6 @@ type history struct {
 	// deleted is set once the users have deleted the primary object.
 	deleted bool
 }
-
-// objectID identifies an object of a recording, without the version of its kind.
-type objectID struct{ group, kind, namespace, name string }
-
-func idOf(ref recording.Ref) objectID { return objectID{ref.Group, ref.Kind, ref.Namespace, ref.Name} }
 
 // pastObject is what is known of an object at a point of a recording.
 type pastObject struct {
@@ -60,7 +56,7 @@ type pastObject struct {
 }
 
 func newHistory(r *recording.Recording, scheme *runtime.Scheme, actors bool) *history {
-	return &history{recording: r, scheme: scheme, actors: actors, objects: map[objectID]*pastObject{}}
+	return &history{recording: r, scheme: scheme, actors: actors, objects: map[inject.ObjectID]*pastObject{}}
 }
 
 func (h *history) problem(field, format string, args ...any) {
@@ -84,7 +80,7 @@ func (h *history) read() {
 // deleted, or exist again.
 func (h *history) causes(field string, run *recording.Run) {
 	for _, cause := range run.Causes {
-		if cause.Verb == "Created" && cause.Type != "StartUp" && h.objects[idOf(cause.Object)] == nil {
+		if cause.Verb == "Created" && cause.Type != "StartUp" && h.objects[inject.IDOf(cause.Object)] == nil {
 			h.missing(nil, cause.Object)
 		}
 	}
@@ -92,7 +88,7 @@ func (h *history) causes(field string, run *recording.Run) {
 		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, nil)
 	}
 	for _, cause := range run.Causes {
-		past := h.objects[idOf(cause.Object)]
+		past := h.objects[inject.IDOf(cause.Object)]
 		if cause.Verb == "Deleted" && past != nil && !past.isNewerThan(cause.Version) {
 			h.missing(past, cause.Object)
 		}
@@ -113,23 +109,23 @@ func (h *history) call(field string, c *recording.Call) {
 	for i, obj := range c.Objects {
 		h.found(fmt.Sprintf("%s.objects[%d]", field, i), obj, c)
 	}
-	past := h.objects[idOf(c.Object)]
-	if past != nil && isWrite(c) {
+	past := h.objects[inject.IDOf(c.Object)]
+	if past != nil && inject.IsWrite(c) {
 		past.written = true
 	}
 	switch {
 	case c.DryRun || len(c.Stale) > 0:
 	case c.Error == nil && c.Verb == "delete" && past != nil:
 		past.deleting = true
-	case c.Error != nil && isWrite(c) && isUnresolved(c.Error):
+	case c.Error != nil && inject.IsWrite(c) && isUnresolved(c.Error):
 		if past == nil {
 			past = &pastObject{Ref: c.Object, absent: true, written: true}
-			h.objects[idOf(c.Object)] = past
+			h.objects[inject.IDOf(c.Object)] = past
 		}
 		past.unresolved = true
 	case c.Error != nil && c.Verb == "get" && c.Error.Reason == "NotFound":
 		h.missing(past, c.Object)
-		h.objects[idOf(c.Object)].missed = true
+		h.objects[inject.IDOf(c.Object)].missed = true
 	}
 }
 
@@ -144,8 +140,6 @@ func (h *history) awaits() bool {
 	return false
 }
 
-func isWrite(c *recording.Call) bool { return c.Verb != "get" && c.Verb != "list" }
-
 // isUnresolved reports whether it is not known whether a write took effect: the server has not answered, or only that
 // it failed.
 func isUnresolved(err *recording.Error) bool { return err.Code == 0 || err.Code >= 500 }
@@ -153,7 +147,7 @@ func isUnresolved(err *recording.Error) bool { return err.Code == 0 || err.Code 
 // missing notes that an object does not exist.
 func (h *history) missing(past *pastObject, ref recording.Ref) {
 	if past == nil {
-		h.objects[idOf(ref)] = &pastObject{Ref: ref, absent: true}
+		h.objects[inject.IDOf(ref)] = &pastObject{Ref: ref, absent: true}
 		return
 	}
 	if past.absent {
@@ -181,12 +175,14 @@ func (h *history) delete(past *pastObject) {
 // step adds a step, after which users wait.
 func (h *history) step(step Step) { h.steps = append(h.steps, step, Settle()) }
 
-func (h *history) isPrimary(ref recording.Ref) bool { return idOf(ref) == idOf(h.recording.Object) }
+func (h *history) isPrimary(ref recording.Ref) bool {
+	return inject.IDOf(ref) == inject.IDOf(h.recording.Object)
+}
 
 // found notes a version of an object. The call is nil for objects before the first run.
 func (h *history) found(field string, obj recording.Object, c *recording.Call) {
 	h.giveNamespace(obj.Namespace)
-	past := h.objects[idOf(obj.Ref)]
+	past := h.objects[inject.IDOf(obj.Ref)]
 	if len(obj.Content) == 0 {
 		if past != nil && past.content != nil {
 			past.absent = false
@@ -198,11 +194,11 @@ func (h *history) found(field string, obj recording.Object, c *recording.Call) {
 		h.problem(field, "content: %w", err)
 		return
 	}
-	isOwn := c != nil && isWrite(c) && c.Error == nil
+	isOwn := c != nil && inject.IsWrite(c) && c.Error == nil
 	known := past != nil
 	if !known {
 		past = &pastObject{Ref: obj.Ref}
-		h.objects[idOf(obj.Ref)] = past
+		h.objects[inject.IDOf(obj.Ref)] = past
 	}
 	if past.content != nil && uidIn(past.content) != uidIn(content) {
 		h.missing(past, obj.Ref)

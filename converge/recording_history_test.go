@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/observe/recording"
 )
 
@@ -342,17 +343,17 @@ func TestFaultsOfRecording_whatFailed(t *testing.T) {
 		{"old answers for long", []recording.Call{lacks, lacks}, []string{"lag-long at event added ConfigMap shop/web"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			found := faultsOfRecording(oneRun(tc.calls...))
+			found := inject.OfRecording(oneRun(tc.calls...))
 			var got []string
-			for _, d := range found.schedule {
+			for _, d := range found.Schedule {
 				got = append(got, d.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
-			for _, d := range found.schedule {
-				if d.fault.row().disabled != found.with[d.fault] {
-					t.Errorf("%s is not enabled", d.fault)
+			for _, d := range found.Schedule {
+				if d.Fault.Row().Disabled != found.With[d.Fault] {
+					t.Errorf("%s is not enabled", d.Fault)
 				}
 			}
 		})
@@ -361,22 +362,22 @@ func TestFaultsOfRecording_whatFailed(t *testing.T) {
 
 // TestSimilar_mostSimilarFirst tests the schedules that are tried after that of a recording.
 func TestSimilar_mostSimilarFirst(t *testing.T) {
-	found := faultsOfRecording(oneRun(
+	found := inject.OfRecording(oneRun(
 		failed("update", theConfig, 409, "Conflict"), failed("update", theService, 409, "Conflict"),
 	))
-	similar := found.similar(nil)
-	if len(similar) < 10 || len(similar) > maxSimilar {
+	similar := found.Similar(nil)
+	if len(similar) < 10 || len(similar) > inject.MaxSimilar {
 		t.Fatalf("got %d schedules", len(similar))
 	}
 	seen := map[string]bool{}
 	for _, s := range similar {
-		if key := s.encode(0); seen[key] || key == found.schedule.encode(0) {
+		if key := s.Encode(0); seen[key] || key == found.Schedule.Encode(0) {
 			t.Errorf("%s is tried twice", key)
 		} else {
 			seen[key] = true
 		}
 	}
-	if got := fmt.Sprint(similar[0], similar[1]); got != fmt.Sprint(found.schedule[:1], found.schedule[1:]) {
+	if got := fmt.Sprint(similar[0], similar[1]); got != fmt.Sprint(found.Schedule[:1], found.Schedule[1:]) {
 		t.Errorf("first: %s", got)
 	}
 }

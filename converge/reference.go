@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // reference has the runs without faults, which other runs are compared to.
@@ -107,15 +110,15 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 		}
 	}
 	r := newReference(one)
-	p.mask(r.masked, one.settled, other.settled)
+	p.reader().mask(r.masked, one.settled, other.settled)
 	for step, s := range p.Steps[:len(p.Steps)-1] {
 		if s.settle {
 			p.skip(t, r, []int{step})
 		}
 	}
 	for i := range r.points {
-		if m := &r.points[i]; r.without([]int{m.step}) == nil {
-			m.faults &^= setOf(FaultMeanwhile)
+		if m := &r.points[i]; r.without([]int{m.Step}) == nil {
+			m.Faults &^= inject.SetOf(FaultMeanwhile)
 		}
 	}
 	p.reference = r
@@ -193,7 +196,7 @@ func (r *reference) baselines(skipped []int) []*baseline {
 
 // try executes a schedule. Runs without faults are expensive compared with what most schedules need, so only some are
 // executed at first. If the schedule fails, the others are executed, and it is executed again.
-func (p *plan) try(t *testing.T, s schedule, log *timeline) outcome {
+func (p *plan) try(t *testing.T, s inject.Schedule, log *timeline) outcome {
 	for {
 		o := p.execute(t, s, p.usual(), log)
 		if !p.learn(t, &o) {
@@ -210,9 +213,9 @@ func (p *plan) try(t *testing.T, s schedule, log *timeline) outcome {
 
 // dueToMark reports whether a state only differs because an object has the annotation of the other client: an operator
 // may compute names or values from all annotations.
-func (p *plan) dueToMark(t *testing.T, s schedule, o *outcome) bool {
+func (p *plan) dueToMark(t *testing.T, s inject.Schedule, o *outcome) bool {
 	violation, failed := o.violation()
-	if !failed || !violation.compares() || !s.has(FaultConflict) {
+	if !failed || !violation.compares() || !s.Has(FaultConflict) {
 		return false
 	}
 	v := p.usual()
@@ -279,7 +282,7 @@ func (p *plan) repeat(t *testing.T, b *baseline) {
 		if v.lateGarbage {
 			continue
 		}
-		p.mask(p.reference.masked, b.settled, o.settled)
+		p.reader().mask(p.reference.masked, b.settled, o.settled)
 		if v.seed == p.seed {
 			p.findUnstable(b.settled, o.settled)
 		}
@@ -292,9 +295,9 @@ func (p *plan) findUnstable(a, b []*snapshot) {
 		if alike(a[i], b[i]) {
 			continue
 		}
-		one, other := p.flatten(a[i]), p.flatten(b[i])
+		one, other := p.reader().flatten(a[i]), p.reader().flatten(b[i])
 		for _, pair := range [][2]map[string]*flatObject{{one, other}, {other, one}} {
-			for _, name := range sortedKeys(pair[0]) {
+			for _, name := range phrase.SortedKeys(pair[0]) {
 				kind, _, _ := strings.Cut(name, " ")
 				if pair[1][name] == nil && p.reference.unstable[kind] == "" {
 					p.reference.unstable[kind] = fmt.Sprintf(

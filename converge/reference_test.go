@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // createOnce creates an object unless one of its name exists, which must have the same controller.
@@ -108,17 +110,17 @@ func TestSeveralOvertakenSteps(t *testing.T) {
 			}
 			overtaken, failures := 0, 0
 			for _, first := range reference.points {
-				if !first.faults.has(FaultMeanwhile) {
+				if !first.Faults.Has(FaultMeanwhile) {
 					continue
 				}
-				once := schedule{{first.point, FaultMeanwhile}}
+				once := inject.Schedule{{Point: first.Point, Fault: FaultMeanwhile}}
 				o := p.try(t, once, nil)
 				if v, failed := o.violation(); failed {
 					t.Fatalf("%s fails: %s", once, v)
 				}
 				for _, second := range o.points {
-					twice := once.with(deviation{second.point, FaultMeanwhile})
-					if !second.faults.has(FaultMeanwhile) || len(twice) < 2 {
+					twice := once.With(inject.Deviation{Point: second.Point, Fault: FaultMeanwhile})
+					if !second.Faults.Has(FaultMeanwhile) || len(twice) < 2 {
 						continue
 					}
 					o := p.try(t, twice, nil)

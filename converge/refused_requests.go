@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/memapi"
 )
 
@@ -30,15 +31,15 @@ type refusal struct {
 const quotaName = "converge"
 
 // quotaFaults returns the quota fault for calls that create an object in a namespace.
-func (g *gateway) quotaFaults(c *call) faultSet {
-	if !g.run.plan.faults.has(FaultQuota) || c.act != "create" && c.act != "apply" || strings.Contains(c.kind, "/") {
+func (g *gateway) quotaFaults(c *call) inject.Set {
+	if !g.run.plan.faults.Has(FaultQuota) || c.Act != "create" && c.Act != "apply" || strings.Contains(c.Kind, "/") {
 		return 0
 	}
 	kind, ok := g.run.plan.registry.For(c.gvk)
 	if !ok || !kind.Namespaced || g.run.world.server.Get(c.gvk, client.ObjectKeyFromObject(c.obj)) != nil {
 		return 0
 	}
-	return setOf(FaultQuota)
+	return inject.SetOf(FaultQuota)
 }
 
 // refuse refuses a call, and calls like it, from now on.

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // refusedScenario has a reconciler that creates two config maps and a service in each reconcile, and notes the errors.
@@ -68,14 +70,14 @@ func TestRefusedRequests(t *testing.T) {
 			if !ok {
 				t.Fatal(reference.violations)
 			}
-			at := slices.IndexFunc(reference.points, func(m injectionPoint) bool {
-				return m.act == "create" && m.kind == "ConfigMap" && m.faults.has(fault)
+			at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool {
+				return m.Act == "create" && m.Kind == "ConfigMap" && m.Faults.Has(fault)
 			})
 			if at < 0 {
 				t.Fatal("the fault applies nowhere")
 			}
 			errs = nil
-			o := p.execute(t, schedule{{reference.points[at].point, fault}}, p.usual(), nil)
+			o := p.execute(t, inject.Schedule{{Point: reference.points[at].Point, Fault: fault}}, p.usual(), nil)
 			if len(o.violations) > 0 || o.injected != 1 {
 				t.Errorf("%d faults, %v", o.injected, o.violations)
 			}

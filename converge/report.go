@@ -4,9 +4,13 @@ package converge
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // Report is the result of a search.
@@ -27,12 +31,10 @@ type Failure struct {
 	// Shrinks is the number of runs that were needed to find the fewest faults.
 	Shrinks int
 
-	schedule schedule
+	schedule inject.Schedule
 	// walk describes the changes by users, if the failure is one of States.
-	walk     []string
-	entries  []entry
-	arrivals []arrival
-	hits     map[point]int
+	walk []string
+	log  told
 	// proof are the indexes of the entries that show what the hint states.
 	proof []int
 	// test is the name of the test. tried is what was tried before, or nil for a schedule that was saved or given.
@@ -89,7 +91,7 @@ func (c Certificate) String() string {
 		b.WriteString(", except for what is left out")
 	}
 	fmt.Fprintf(
-		&b, ": %s%s with %d faults, %d of them equivalent to others, %d run", c.programs(), plural(c.Points, "point"),
+		&b, ": %s%s with %d faults, %d of them equivalent to others, %d run", c.programs(), phrase.Plural(c.Points, "point"),
 		c.Enumerated, c.Pruned, c.Singles,
 	)
 	if c.SinglesLeft > 0 && !c.failed {
@@ -101,7 +103,7 @@ func (c Certificate) String() string {
 	}
 	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
 	if c.Idle > 0 {
-		fmt.Fprintf(&b, "; %s without an effect", plural(c.Idle, "write"))
+		fmt.Fprintf(&b, "; %s without an effect", phrase.Plural(c.Idle, "write"))
 	}
 	if c.Recorded != nil {
 		b.WriteString("\n" + c.Recorded.String())
@@ -114,7 +116,7 @@ func (c Certificate) programs() string {
 	if c.Programs < 2 {
 		return ""
 	}
-	return plural(c.Programs, "program") + ", "
+	return phrase.Plural(c.Programs, "program") + ", "
 }
 
 // String formats the failure with its timeline.
@@ -135,56 +137,25 @@ func (f *Failure) String() string {
 }
 
 // Timeline formats the most important lines of the timeline.
-func (f *Failure) Timeline() string { return f.format(f.lines()) }
+func (f *Failure) Timeline() string { return f.explained().timeline() }
 
 // FullTimeline formats the whole timeline, as -converge.replay prints it.
-func (f *Failure) FullTimeline() string { return f.full() }
+func (f *Failure) FullTimeline() string { return f.log.full() }
 
-func (f *Failure) full() string {
-	all := make([]int, len(f.entries))
-	for i := range all {
-		all[i] = i
+// HTML returns the failure as a page: the violation, the faults, how to replay it, what was tried before, and a drawing
+// of the run. The page is a single file without references, which can be kept, printed and sent.
+func (f *Failure) HTML() ([]byte, error) { return f.explained().html() }
+
+// explained returns what the explanation of the failure is based on.
+func (f *Failure) explained() *explained {
+	return &explained{
+		violation: finding.Violation(f.Violation), schedule: f.schedule, told: f.log, proof: f.proof, walk: f.walk, test: f.test,
+		hint: f.Hint, command: f.command(), tried: f.triedText(), leftOut: f.leftOut,
 	}
-	return f.format(all)
 }
 
-func (f *Failure) format(lines []int) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, " #\tt\twho\twhat\tcache\tresult")
-	last := -1
-	for _, i := range lines {
-		if last >= 0 && i > last+1 {
-			fmt.Fprintf(w, " \t\t\t… %s\t\t\n", plural(i-last-1, "more line"))
-		}
-		last = i
-		e := f.entries[i]
-		mark := ""
-		if e.mark != "" {
-			mark = "  ◄ " + string(e.mark)
-		}
-		// The last column is not aligned, so that a long result does not make all lines long.
-		fmt.Fprintf(
-			w, "%2d\t%s\t%s\t%s\t%s\t%s%s\n", i+1, e.at.Round(time.Millisecond), e.who, shorten(e.what), e.cache,
-			shorten(e.result), mark,
-		)
-	}
-	_ = w.Flush()
-	var trimmed strings.Builder
-	for line := range strings.Lines(b.String()) {
-		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
-	return trimmed.String()
-}
-
-func shorten(s string) string {
-	const most = 90
-	s, _, _ = strings.Cut(s, "\n")
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+// explainMistake finds the usual reason for a failure and its solution, and the lines of the timeline that show it.
+func (f *Failure) explainMistake() { f.Hint, f.proof = f.explained().mistake() }
 
 // userFrames returns the lines of a stack that belong neither to the runtime nor to this package.
 func userFrames(stack string) []string {
@@ -200,4 +171,36 @@ func userFrames(stack string) []string {
 		frames = append(frames, where)
 	}
 	return frames[:min(len(frames), 4)]
+}
+
+// triedText describes what was tried before the failure was found.
+func (f *Failure) triedText() string {
+	c := f.tried
+	if len(f.walk) > 0 && c == nil {
+		return "These changes lead to the failure without any fault. They are the fewest and smallest ones."
+	}
+	if c == nil {
+		return "This schedule was saved or given. No other schedule was tried before."
+	}
+	if c.Schedules == 0 {
+		return "The failure happens without any fault, so that no fault was tried."
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in %s, with seed %d. ", phrase.Plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
+	fmt.Fprintf(&b,
+		"The run without faults has %s and %s for faults: %d faults, %d of them equivalent to "+
+			"others, and %d tried one at a time.",
+		phrase.Plural(c.Reconciles, "reconcile"), phrase.Plural(c.Points, "point"), c.Enumerated, c.Pruned, c.Singles)
+	if c.Recoveries+c.Pairs+c.Random > 0 {
+		fmt.Fprintf(&b, " After that %d second faults, %d pairs, and %d random schedules.", c.Recoveries, c.Pairs, c.Random)
+	}
+	fmt.Fprintf(&b, " The fewest faults were found with %s.", phrase.Plural(f.Shrinks, "further run"))
+	return b.String()
+}
+
+// command returns the command that replays the failure.
+func (f *Failure) command() string {
+	return fmt.Sprintf(
+		"go test -run '^%s$' -converge.replay='%s'", strings.ReplaceAll(regexp.QuoteMeta(f.test), "/", "$/^"), f.Replay,
+	)
 }

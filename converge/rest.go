@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi/httpapi"
 )
 
@@ -18,7 +20,7 @@ import (
 // the same faults as those of its APIReader and of its client. As with the configuration of a manager, the user agent
 // is set, from which some operators take the name of their field manager.
 func (m *processManager) GetConfig() *rest.Config {
-	return &rest.Config{Host: "http://converge.invalid", QPS: -1, UserAgent: byProcess, Transport: m.transport()}
+	return &rest.Config{Host: "http://converge.invalid", QPS: -1, UserAgent: phrase.Manager, Transport: m.transport()}
 }
 
 // GetHTTPClient returns the HTTP client of GetConfig.
@@ -50,7 +52,7 @@ func (c *watchingClient) Watch(
 	)
 	server := c.process.run.world.server.Client(c.process.program.client)
 	err = c.process.submit(ctx, &call{
-		site: site{act: "live watch", kind: gvk.Kind},
+		Site: inject.Site{Act: "live watch", Kind: gvk.Kind},
 		begin: func() {
 			if failed = c.process.run.watchPermitted(c.process, gvk, opts); failed == nil {
 				events, failed = server.Watch(ctx, list, opts...)

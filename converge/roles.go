@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/manifests"
-	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
 
@@ -75,14 +73,6 @@ func roleOf(kind string) client.Object {
 	return nil
 }
 
-// accessRole is what a program may do, in one namespace or in all.
-type accessRole struct {
-	kind, name string
-	// namespace is empty if the role applies to all namespaces. A cluster role also applies to cluster-scoped objects.
-	namespace string
-	rules     []rbacv1.PolicyRule
-}
-
 // roles checks the roles of a program.
 func (c *scenarioCheck) roles(prefix string, objects []client.Object) {
 	for i, obj := range objects {
@@ -116,36 +106,4 @@ func (c *scenarioCheck) roles(prefix string, objects []client.Object) {
 			c.problem("%s: %T is neither a Role nor a ClusterRole", field, obj)
 		}
 	}
-}
-
-// allows reports whether a role has a rule for a permission.
-func (r *accessRole) allows(p memapi.Access) bool {
-	if r.namespace != "" && p.Namespace != r.namespace || r.kind == "Role" && p.Namespace == "" {
-		return false
-	}
-	return slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool { return permits(rule, p) })
-}
-
-// permits reports whether a rule is one for a permission.
-// (k8s.io/component-helpers, auth/rbac/validation)
-func permits(rule rbacv1.PolicyRule, p memapi.Access) bool {
-	if !oneOf(rule.Verbs, p.Verb) || !oneOf(rule.APIGroups, p.Group) {
-		return false
-	}
-	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, p.Name) {
-		return false
-	}
-	return oneOf(rule.Resources, p.FullResource()) ||
-		p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)
-}
-
-// rbacMarker is the marker of kubebuilder for permissions of a resource, which differ in their verbs.
-func rbacMarker(group, resource string, verbs []string) string {
-	if group == "" {
-		group = `""`
-	}
-	slices.Sort(verbs)
-	return fmt.Sprintf(
-		"// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s", group, resource, strings.Join(slices.Compact(verbs), ";"),
-	)
 }

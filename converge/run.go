@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // run executes one schedule of a scenario. It connects the parts that do: users perform steps, the loop decides what
@@ -25,7 +27,7 @@ import (
 // A run belongs to the goroutine that has created it, in one bubble of testing/synctest.
 type run struct {
 	plan     *plan
-	schedule schedule
+	schedule inject.Schedule
 	ctx      context.Context
 
 	world     world
@@ -77,7 +79,7 @@ type variation struct {
 }
 
 // newRun starts a run: the API server has the given objects, and the process has started.
-func newRun(p *plan, s schedule, v variation, log *timeline) *run {
+func newRun(p *plan, s inject.Schedule, v variation, log *timeline) *run {
 	time.Sleep(v.delay)
 	if p.Reset != nil {
 		p.Reset()
@@ -105,8 +107,8 @@ func newRun(p *plan, s schedule, v variation, log *timeline) *run {
 		r.violate(scenarioFailure("Outside: " + err.Error()))
 	}
 	for order := 1; order <= 3; order++ {
-		at := site{act: "lists", key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}
-		if r.faults.at(at, setOf(FaultListOrder)) == FaultListOrder {
+		at := inject.Site{Act: "lists", Key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}
+		if r.faults.at(at, inject.SetOf(FaultListOrder)) == FaultListOrder {
 			r.listOrder = order
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // The extensions of files with the replay strings of failures of [Run] and [States].
@@ -36,7 +38,7 @@ func save(t *testing.T, f *Failure) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", err
 	}
-	return file, os.WriteFile(file, []byte("# "+firstLine(f.Violation.String())+"\n"+f.Replay+"\n"), 0o644)
+	return file, os.WriteFile(file, []byte("# "+phrase.FirstLine(f.Violation.String())+"\n"+f.Replay+"\n"), 0o644)
 }
 
 // saveLine saves a failure, and returns a line that names the file.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/graph/rbac"
 )
 
@@ -127,7 +128,7 @@ type Scenario struct {
 	Patience time.Duration
 
 	// recorded are the faults of a recording, or nil.
-	recorded *recordedFaults
+	recorded *inject.Recorded
 }
 
 // CacheSelector limits the cache of a kind to the objects whose labels match.

@@ -4,11 +4,12 @@ package converge
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // stayTime is how much later all objects are reconciled again.
@@ -47,7 +48,7 @@ func (r *run) disturb() bool {
 		disturbed = r.disturbProcess(p) || disturbed
 	}
 	step := types.NamespacedName{Name: fmt.Sprint("step ", r.trace.step+1)}
-	disturbed = r.users.disturb("when", site{act: "quiet", key: step}) || disturbed
+	disturbed = r.users.disturb("when", inject.Site{Act: "quiet", Key: step}) || disturbed
 	return r.others.disturb() || disturbed
 }
 
@@ -55,22 +56,22 @@ func (r *run) disturb() bool {
 func (r *run) disturbProcess(p *process) bool {
 	disturbed := false
 	step := types.NamespacedName{Name: fmt.Sprint("step ", r.trace.step+1)}
-	if r.faults.at(p.site("quiet", "", step), setOf(FaultRestart)) == FaultRestart {
+	if r.faults.at(p.site("quiet", "", step), inject.SetOf(FaultRestart)) == FaultRestart {
 		r.trace.fault(p.program.who(), "ends", FaultRestart)
 		p.die()
 		disturbed = true
 	}
 	for _, i := range p.informers {
 		var moments []int
-		if r.plan.faults.has(FaultStaleStart) {
+		if r.plan.faults.Has(FaultStaleStart) {
 			moments = staleMoments(r.world.eventsOf(i.kind), i.kind == r.running.primary)
 		}
 		for _, back := range moments {
 			key := types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}
 			at := p.site("quiet", i.kind.Kind, key)
-			if r.faults.at(at, setOf(FaultStaleStart)) == FaultStaleStart {
+			if r.faults.at(at, inject.SetOf(FaultStaleStart)) == FaultStaleStart {
 				r.trace.fault(
-					p.program.who(), fmt.Sprintf("ends; the cache of %s starts %s behind", i.kind.Kind, plural(back, "event")),
+					p.program.who(), fmt.Sprintf("ends; the cache of %s starts %s behind", i.kind.Kind, phrase.Plural(back, "event")),
 					FaultStaleStart,
 				)
 				p.die()
@@ -114,6 +115,3 @@ func (r *run) reconcileAll() {
 	r.scheduler.startSettle()
 	r.work(time.Time{})
 }
-
-// sortedKeys returns the sorted keys of a map.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

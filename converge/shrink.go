@@ -5,11 +5,13 @@ package converge
 import (
 	"slices"
 	"testing"
+
+	"trueup.dev/converge/internal/inject"
 )
 
 // shrink finds the fewest and simplest faults that cause the same violation.
 func (p *plan) shrink(t *testing.T, f *Failure) {
-	fails := func(s schedule) bool {
+	fails := func(s inject.Schedule) bool {
 		o := p.try(t, s, nil)
 		f.Shrinks++
 		v, ok := o.violation()
@@ -19,15 +21,11 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 		f.Violation = v
 		return true
 	}
-	for before := -1; before != len(f.schedule); {
-		before = len(f.schedule)
-		drop(f, fails)
-		simplify(f, fails)
-	}
+	shrink(func() int { return len(f.schedule) }, func() { drop(f, fails) }, func() { simplify(f, fails) })
 }
 
 // drop removes the faults that are not needed.
-func drop(f *Failure, fails func(schedule) bool) {
+func drop(f *Failure, fails func(inject.Schedule) bool) {
 	for i := 0; i < len(f.schedule); {
 		if shorter := slices.Delete(slices.Clone(f.schedule), i, i+1); fails(shorter) {
 			f.schedule = shorter
@@ -38,18 +36,18 @@ func drop(f *Failure, fails func(schedule) bool) {
 }
 
 // simplify replaces faults by simpler ones, or by the same ones earlier, if the failure remains.
-func simplify(f *Failure, fails func(schedule) bool) {
+func simplify(f *Failure, fails func(inject.Schedule) bool) {
 	for i := range f.schedule {
-		for _, fault := range f.schedule[i].fault.row().simpler {
+		for _, fault := range f.schedule[i].Fault.Row().Simpler {
 			easier := slices.Clone(f.schedule)
-			if easier[i].fault = fault; fails(easier) {
+			if easier[i].Fault = fault; fails(easier) {
 				f.schedule = easier
 				break
 			}
 		}
-		for n := 1; n < f.schedule[i].n; n++ {
+		for n := 1; n < f.schedule[i].N; n++ {
 			earlier := slices.Clone(f.schedule)
-			if earlier[i].n = n; fails(earlier) {
+			if earlier[i].N = n; fails(earlier) {
 				f.schedule = earlier
 				break
 			}
@@ -61,7 +59,7 @@ func simplify(f *Failure, fails func(schedule) bool) {
 func (p *plan) record(t *testing.T, f *Failure) {
 	log := &timeline{}
 	o := p.try(t, f.schedule, log)
-	f.entries, f.arrivals, f.hits = log.entries, log.arrivals, log.hits
+	f.log = log.told
 	if v, ok := o.violation(); ok {
 		f.Violation = v
 	}

@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi/apply"
+	"trueup.dev/internal/memapi/kinds"
 )
 
 // snapshot is the state at a Settle.
@@ -57,21 +59,6 @@ type field struct {
 	mask string
 }
 
-func (w *world) snapshot() *snapshot {
-	s := &snapshot{
-		cloud: maps.Clone(w.cloud.values), outside: w.outside(), generated: w.generated, primaries: w.primaries,
-		foreign: w.foreign,
-	}
-	for _, kind := range w.server.Kinds() {
-		if kind.Group == "" && kind.Kind == "Namespace" {
-			continue
-		}
-		s.kinds = append(s.kinds, kind)
-		s.objects = append(s.objects, w.server.List(kind))
-	}
-	return s
-}
-
 // names are the generated names, which include UIDs of primary objects: controllers name what they create outside of
 // the cluster after these.
 func (s *snapshot) names() generatedNames { return slices.Concat(s.generated, s.primaries) }
@@ -89,13 +76,26 @@ func (s *snapshot) count(kind schema.GroupVersionKind) int {
 	return 0
 }
 
+// reader lists the fields of objects, and compares states field by field.
+type reader struct {
+	registry *kinds.Registry
+	applier  *apply.Applier
+	masks    []mask
+}
+
+// mask is a field that is not compared: that of a kind or, if the kind is empty, of all kinds and external systems.
+type mask struct {
+	kind  schema.GroupVersionKind
+	field string
+}
+
 // difference describes an object that differs between two states.
 type difference struct {
 	// name is that of the object.
 	name string
 	// extra is set if it is one object too many of several with generated names.
 	extra bool
-	cause Cause
+	cause finding.Cause
 	lines []string
 	// uid is that of an object that should not exist.
 	uid types.UID
@@ -106,7 +106,7 @@ func (d difference) rank() int {
 	switch {
 	case d.extra:
 		return 0
-	case d.cause == CauseMissing || d.cause == CauseUnexpected:
+	case d.cause == finding.CauseMissing || d.cause == finding.CauseUnexpected:
 		return 1
 	default:
 		return 2
@@ -114,22 +114,22 @@ func (d difference) rank() int {
 }
 
 // differences compares a state to the expected one.
-func (p *plan) differences(want, got *snapshot, masked map[string]bool) []difference {
+func (r reader) differences(want, got *snapshot, masked map[string]bool) []difference {
 	if alike(want, got) {
 		return nil
 	}
-	wanted, there := p.flatten(want), p.flatten(got)
+	wanted, there := r.flatten(want), r.flatten(got)
 	same := comparison{want, got}.sameFlat
 	names := maps.Clone(wanted)
 	maps.Copy(names, there)
 	var found []difference
-	for _, name := range sortedKeys(names) {
+	for _, name := range phrase.SortedKeys(names) {
 		d := difference{name: name, extra: names[name].extra}
 		switch {
 		case there[name] == nil:
-			d.cause, d.lines = CauseMissing, []string{name + " is missing"}
+			d.cause, d.lines = finding.CauseMissing, []string{name + " is missing"}
 		case wanted[name] == nil:
-			d.cause, d.lines = CauseUnexpected, []string{name + " should not exist"}
+			d.cause, d.lines = finding.CauseUnexpected, []string{name + " should not exist"}
 			if obj := there[name].object; obj != nil {
 				d.uid = obj.GetUID()
 			}
@@ -137,7 +137,7 @@ func (p *plan) differences(want, got *snapshot, masked map[string]bool) []differ
 				continue
 			}
 		case !same(wanted[name], there[name]):
-			d.cause, d.lines = CauseDifferent, differentFields(name, wanted[name].read(), there[name].read(), masked)
+			d.cause, d.lines = finding.CauseDifferent, differentFields(name, wanted[name].read(), there[name].read(), masked)
 		}
 		if len(d.lines) > 0 {
 			found = append(found, d)
@@ -194,7 +194,7 @@ func maskKey(name string, f, g field) string { return name + ":" + cmp.Or(f.mask
 
 // flatten lists the fields of a state by object, without what differs in each run: versions, UIDs, times, and names
 // that the API server has generated.
-func (p *plan) flatten(s *snapshot) map[string]*flatObject {
+func (r reader) flatten(s *snapshot) map[string]*flatObject {
 	if s.flat != nil {
 		return s.flat
 	}
@@ -209,17 +209,17 @@ func (p *plan) flatten(s *snapshot) map[string]*flatObject {
 			}
 			kinds[name] = kind
 			groups[name] = append(groups[name], &flatObject{object: obj, read: sync.OnceValue(func() fields {
-				return p.fieldsOf(kind, obj, replace())
+				return r.fieldsOf(kind, obj, replace())
 			})})
 		}
 	}
-	for _, key := range sortedKeys(s.cloud) {
+	for _, key := range phrase.SortedKeys(s.cloud) {
 		name := "cloud " + names.replace(key)
 		groups[name] = append(groups[name], &flatObject{read: sync.OnceValue(func() fields {
 			return fields{"value": {replace().Replace(s.cloud[key]), "value"}}
 		})})
 	}
-	p.flattenOutside(s, replace, func(name string, f *flatObject) { groups[name] = append(groups[name], f) })
+	r.flattenOutside(s, replace, func(name string, f *flatObject) { groups[name] = append(groups[name], f) })
 	s.flat = map[string]*flatObject{}
 	for name, group := range groups {
 		slices.SortFunc(group, func(a, b *flatObject) int { return strings.Compare(a.read().String(), b.read().String()) })
@@ -241,33 +241,30 @@ func numbered(name string, i int) string {
 
 func (f fields) String() string {
 	var b strings.Builder
-	for _, path := range sortedKeys(f) {
+	for _, path := range phrase.SortedKeys(f) {
 		b.WriteString(path + ": " + f[path].value + "\n")
 	}
 	return b.String()
 }
 
 // fieldsOf lists the fields of an object.
-func (p *plan) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace *replacer) fields {
+func (r reader) fieldsOf(kind schema.GroupVersionKind, obj client.Object, replace *replacer) fields {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return fields{"": {value: err.Error()}}
 	}
-	f := flattener{fields{}, replace, p.conditionsAreMap(kind)}
+	f := flattener{fields{}, replace, r.conditionsAreMap(kind)}
 	f.addMetadata(obj)
-	root := p.applier.TypeOf(kind)
+	root := r.applier.TypeOf(kind)
 	for key, value := range content {
 		if key != "apiVersion" && key != "kind" && key != "metadata" {
 			f.add(fieldPath{}.field(key), value, root.Field(key))
 		}
 	}
-	for _, mask := range p.Masks {
-		if mask.Object != nil {
-			if gvk, err := apiutil.GVKForObject(mask.Object, p.Scheme); err != nil || gvk != kind {
-				continue
-			}
+	for _, mask := range r.masks {
+		if mask.kind.Empty() || mask.kind == kind {
+			f.remove(mask.field)
 		}
-		f.remove(mask.Field)
 	}
 	return f.fields
 }
@@ -310,12 +307,12 @@ func (f flattener) addMetadata(obj client.Object) {
 }
 
 // mask adds the fields that differ between two runs without faults to a set: they are different in each run.
-func (p *plan) mask(masked map[string]bool, a, b []*snapshot) {
+func (r reader) mask(masked map[string]bool, a, b []*snapshot) {
 	for i := range min(len(a), len(b)) {
 		if alike(a[i], b[i]) {
 			continue
 		}
-		one, other := p.flatten(a[i]), p.flatten(b[i])
+		one, other := r.flatten(a[i]), r.flatten(b[i])
 		same := comparison{a[i], b[i]}.sameFlat
 		for name, f := range one {
 			g := other[name]

@@ -120,8 +120,8 @@ func TestStaleStartShowsEarlierLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := report.Failure
-	if f == nil || len(f.schedule) != 1 || f.schedule[0].fault != FaultStaleStart ||
-		!strings.Contains(f.schedule[0].point.String(), "6 back") {
+	if f == nil || len(f.schedule) != 1 || f.schedule[0].Fault != FaultStaleStart ||
+		!strings.Contains(f.schedule[0].Point.String(), "6 back") {
 		t.Errorf("got %v, want that a stale start six events back is found", f)
 	}
 	report, err = Check(t, scenario(true), Options{Seed: 1})

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/calledby"
 )
 
@@ -234,8 +235,8 @@ func (c StatesCertificate) String() string {
 	paragraph := fmt.Sprintf(
 		"the state depends on the spec alone, as far as tried: %d of %s with %s (%d more are rejected), %s, "+
 			"%s; %d of %d pairs; %d random walks; %d of %d single faults while %s changed; seed %d",
-		c.Changed, properties(c.Properties), plural(c.Values, "value"), c.Rejected,
-		plural(c.Specs, "spec"), plural(c.Transitions, "transition"), c.Pairs, c.PairsInAll, c.Walks, c.Faults,
+		c.Changed, properties(c.Properties), phrase.Plural(c.Values, "value"), c.Rejected,
+		phrase.Plural(c.Specs, "spec"), phrase.Plural(c.Transitions, "transition"), c.Pairs, c.PairsInAll, c.Walks, c.Faults,
 		c.Faults+c.FaultsLeft, properties(c.FaultProperties), c.Seed,
 	)
 	lines := []string{paragraph}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/specs"
 )
 
@@ -53,17 +54,17 @@ func (s *specSpace) specOfObject(obj client.Object) spec {
 		return spec{}
 	}
 	var changes []specs.Change
-	for _, field := range sortedKeys(content) {
+	for _, field := range phrase.SortedKeys(content) {
 		if !ownField(field) {
 			changes = append(changes, specs.Change{Path: specs.Path{field}, Value: specs.Value{Content: content[field]}})
 		}
 	}
-	for _, field := range sortedKeys(s.content) {
+	for _, field := range phrase.SortedKeys(s.content) {
 		if _, ok := content[field]; !ok && !ownField(field) {
 			changes = append(changes, specs.Change{Path: specs.Path{field}, Value: specs.Value{Unset: true}})
 		}
 	}
-	for _, path := range sortedKeys(foreignValues(obj)) {
+	for _, path := range phrase.SortedKeys(foreignValues(obj)) {
 		changes = append(changes, specs.Change{
 			Path: specs.ParsePath(path), Value: specs.Value{Content: foreignValues(obj)[path]},
 		})
@@ -121,7 +122,7 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 			return pathViolation(found, w[i]), i + 1, true
 		}
 		if w[i].deleted {
-			for name := range plan.flatten(o.at(settles[i]).literal()) {
+			for name := range plan.reader().flatten(o.at(settles[i]).literal()) {
 				remaining[name] = true // the next object finds what stays by design
 			}
 			accepted = nil
@@ -141,7 +142,7 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 // before it reports a difference.
 func (x *statesSearch) compare(n *newObject, want, before, got *snapshot) []difference {
 	for {
-		found := n.plan.differences(want, got, x.masks(n, want, got))
+		found := n.plan.reader().differences(want, got, x.masks(n, want, got))
 		if len(found) > 0 && n.refused {
 			found = x.refusedDifferences(n, want, before, got)
 		}
@@ -197,7 +198,7 @@ func (x *statesSearch) masks(n *newObject, want, got *snapshot) map[string]bool 
 	}
 	masked := maps.Clone(n.masked)
 	for _, s := range []*snapshot{want, got} {
-		for name, flat := range n.plan.flatten(s) {
+		for name, flat := range n.plan.reader().flatten(s) {
 			for path, f := range flat.read() {
 				if x.dependsOnHistory(name, path, f) {
 					masked[maskKey(name, f, f)] = true
@@ -222,7 +223,7 @@ func (h HistoryDependent) isFor(name string) bool {
 func (x *statesSearch) effectsOf(one, other *newObject) []difference {
 	for {
 		var effects []difference
-		for _, d := range one.plan.differences(one.created, other.created, one.masked) {
+		for _, d := range one.plan.reader().differences(one.created, other.created, one.masked) {
 			if d.name == x.primaryName() {
 				d.lines = slices.DeleteFunc(slices.Clone(d.lines), func(line string) bool {
 					field := strings.TrimPrefix(line, d.name+": ")

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // faults changes a property and back, with each single fault at each point. The walk converges without faults, so that
@@ -42,10 +44,9 @@ const referenceRuns = 10
 // faultPlan returns the plan of a walk with faults.
 func (x *statesSearch) faultPlan(w walk) *plan {
 	plan, _ := x.walkPlan(w, x.admit(w))
-	plan.Masks = slices.Clone(plan.Masks)
 	for _, h := range plan.Space.HistoryDependent {
 		// An object that is recreated because of a fault has the state of a new one.
-		plan.Masks = append(plan.Masks, Mask{Object: h.Object, Field: h.Field})
+		plan.addMask(Mask{Object: h.Object, Field: h.Field})
 	}
 	return plan
 }
@@ -103,14 +104,14 @@ func (x *statesSearch) effects() *StatesFailure {
 }
 
 func (x *statesSearch) mayBeIgnored(path string) bool {
-	return slices.ContainsFunc(sortedKeys(x.plan.Space.Ignored), func(ignored string) bool {
+	return slices.ContainsFunc(phrase.SortedKeys(x.plan.Space.Ignored), func(ignored string) bool {
 		return within(path, ignored)
 	})
 }
 
 // hasEffectBelow reports whether a part of a property has an effect.
 func (x *statesSearch) hasEffectBelow(path string) bool {
-	return slices.ContainsFunc(sortedKeys(x.affecting), func(other string) bool {
+	return slices.ContainsFunc(phrase.SortedKeys(x.affecting), func(other string) bool {
 		return x.affecting[other] && within(other, path)
 	})
 }

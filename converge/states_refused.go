@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/phrase"
 )
 
 // refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, it did not
@@ -73,7 +75,7 @@ func refusalsOf(obj client.Object, unready bool) []string {
 	}
 	var found []string
 	status, _, _ := unstructured.NestedMap(content, "status")
-	for _, field := range sortedKeys(status) {
+	for _, field := range phrase.SortedKeys(status) {
 		if text, ok := status[field].(string); ok && refuses(text) {
 			found = append(found, field+" "+text)
 		}
@@ -101,10 +103,10 @@ func refuses(text string) bool {
 // may also remain as they were before. Those that a new object does not have may have changed: whether they should is
 // not known, see adviseHalf.
 func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *snapshot) []difference {
-	wanted, old, now := n.plan.flatten(want), n.plan.flatten(before), n.plan.flatten(got)
+	wanted, old, now := n.plan.reader().flatten(want), n.plan.reader().flatten(before), n.plan.reader().flatten(got)
 	masked := maps.Clone(x.masks(n, want, got))
 	for _, s := range []*snapshot{want, got} {
-		for name, flat := range n.plan.flatten(s) {
+		for name, flat := range n.plan.reader().flatten(s) {
 			if old[name] == nil || now[name] == nil {
 				continue
 			}
@@ -121,7 +123,7 @@ func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *snaps
 			}
 		}
 	}
-	found := inBoth(n.plan.differences(want, got, masked), n.plan.differences(before, got, nil))
+	found := inBoth(n.plan.reader().differences(want, got, masked), n.plan.reader().differences(before, got, nil))
 	return slices.DeleteFunc(found, func(d difference) bool { return d.cause == CauseUnexpected && old[d.name] != nil })
 }
 
@@ -131,10 +133,10 @@ const mostHalves = 5
 // adviseHalf reports that a refused change was made in part: some dependents have changed, and others have not,
 // although a new object has other ones. This may be intended.
 func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *snapshot) {
-	wanted, old, now := n.plan.flatten(n.created), n.plan.flatten(before), n.plan.flatten(got)
+	wanted, old, now := n.plan.reader().flatten(n.created), n.plan.reader().flatten(before), n.plan.reader().flatten(got)
 	same := comparison{before, got}.sameFlat
 	var changed, kept []string
-	for _, name := range sortedKeys(old) {
+	for _, name := range phrase.SortedKeys(old) {
 		switch f := now[name]; {
 		case name == x.primaryName():
 		case f == nil || !same(old[name], f) && len(differentFields(name, old[name].read(), f.read(), n.masked)) > 0:
@@ -143,7 +145,7 @@ func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *snap
 			kept = append(kept, name)
 		}
 	}
-	for _, name := range sortedKeys(now) {
+	for _, name := range phrase.SortedKeys(now) {
 		if old[name] == nil {
 			changed = append(changed, name)
 		}
@@ -161,5 +163,5 @@ func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *snap
 
 // primaryName is the name of the object.
 func (x *statesSearch) primaryName() string {
-	return x.plan.primary.Kind + " " + nameOf(client.ObjectKeyFromObject(x.base))
+	return x.plan.primary.Kind + " " + phrase.Name(client.ObjectKeyFromObject(x.base))
 }

@@ -74,13 +74,9 @@ func (x *statesSearch) search() *StatesReport {
 	report := &StatesReport{}
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learn()
-	for _, phase := range []func() *StatesFailure{
+	report.Failure = first(
 		x.start, x.single, x.metadata, x.disturbances, x.generated, x.pairs, x.effects, x.faults, x.random,
-	} {
-		if report.Failure = phase(); report.Failure != nil {
-			break
-		}
-	}
+	)
 	x.cert.Specs, x.cert.Transitions = len(x.news), len(x.transitions)
 	if report.Failure == nil {
 		x.cert.LeftOut = append(x.cert.LeftOut, x.plan.neverDisturbed()...)
@@ -315,16 +311,13 @@ func (x *statesSearch) random() *StatesFailure {
 	if len(x.accepted) == 0 {
 		return nil
 	}
-	for n := range x.options.Walks * len(x.accepted) {
-		if x.outOf(1) {
-			return nil
+	return each(func(yield func(walk) bool) {
+		for n := range x.options.Walks * len(x.accepted) {
+			if !yield(x.randomWalk(rand.New(rand.NewPCG(x.options.Seed, uint64(n)<<8|3)))) {
+				return
+			}
 		}
-		if failure := x.try(x.randomWalk(rand.New(rand.NewPCG(x.options.Seed, uint64(n)<<8|3)))); failure != nil {
-			return failure
-		}
-		x.cert.Walks++
-	}
-	return nil
+	}, func() bool { return x.outOf(1) }, x.try, &x.cert.Walks)
 }
 
 func (x *statesSearch) randomWalk(random *rand.Rand) walk {

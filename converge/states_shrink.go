@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/specs"
 )
 
@@ -25,8 +27,7 @@ func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
 	if writes < len(w) {
 		fails(w[:writes])
 	}
-	for before := -1; before != size(w); {
-		before = size(w)
+	shrink(func() int { return size(w) }, func() {
 		for i := len(w) - 1; i >= 0; i-- {
 			fails(slices.Delete(slices.Clone(w), i, i+1))
 		}
@@ -38,7 +39,7 @@ func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
 			}
 			x.simplify(&w, path, fails)
 		}
-	}
+	})
 	return x.record(w, v)
 }
 
@@ -78,7 +79,7 @@ func paths(w walk) []string {
 			found[change.Path.String()] = true
 		}
 	}
-	return sortedKeys(found)
+	return phrase.SortedKeys(found)
 }
 
 // without returns a walk that does not change a property, in one write or, if that is -1, in all of them.
@@ -97,7 +98,7 @@ func (w walk) without(path string, write int) walk {
 // record runs a walk again, for its timeline.
 func (x *statesSearch) record(w walk, v Violation) *StatesFailure {
 	plan, _ := x.walkPlan(w, x.admit(w))
-	f := &Failure{Violation: v, schedule: schedule{}}
+	f := &Failure{Violation: v, schedule: inject.Schedule{}}
 	plan.record(x.t, f)
 	f.Violation = v
 	return x.explain(w, f)
@@ -110,7 +111,7 @@ func (x *statesSearch) replay(encoded string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	fmt.Print(f, f.failure.full()) // also without -v
+	fmt.Print(f, f.failure.FullTimeline()) // also without -v
 	if f.failed() {
 		x.t.Error(f.Violation)
 		if line := page(x.t, f.failure); line != "" {

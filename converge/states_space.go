@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/specs"
 )
@@ -135,7 +136,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 			problems = append(problems, fmt.Errorf("unknown property %q in Space.%s", path, field))
 		}
 	}
-	for _, path := range sortedKeys(declared.Values) {
+	for _, path := range phrase.SortedKeys(declared.Values) {
 		property := specs.Property{Path: specs.ParsePath(path)}
 		at := slices.IndexFunc(properties, func(p specs.Property) bool { return p.Path.String() == path })
 		if at >= 0 {
@@ -153,14 +154,14 @@ func (s *specSpace) declare(properties []specs.Property) error {
 		property.Values = append(values, property.Values...)
 		properties = append(properties, property)
 	}
-	for _, path := range sortedKeys(declared.Skip) {
+	for _, path := range phrase.SortedKeys(declared.Skip) {
 		matches("Skip", path)
 		if declared.Skip[path] == "" {
 			problems = append(problems, fmt.Errorf("Space.Skip[%s]: a reason is required", path))
 		}
 		s.leftOut = append(s.leftOut, fmt.Sprintf("%s is not changed: %s", path, declared.Skip[path]))
 	}
-	for _, path := range sortedKeys(declared.Ignored) {
+	for _, path := range phrase.SortedKeys(declared.Ignored) {
 		matches("Ignored", path)
 		if declared.Ignored[path] == "" {
 			problems = append(problems, fmt.Errorf("Space.Ignored[%s]: a reason is required", path))
@@ -179,7 +180,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 
 // skips reports whether a property is not changed.
 func (s *specSpace) skips(property string) bool {
-	return slices.ContainsFunc(sortedKeys(s.plan.Space.Skip), func(path string) bool { return within(property, path) })
+	return slices.ContainsFunc(phrase.SortedKeys(s.plan.Space.Skip), func(path string) bool { return within(property, path) })
 }
 
 func (h HistoryDependent) name() string {
@@ -280,7 +281,7 @@ func (s *specSpace) admit(w walk) []stored {
 		Registry: s.plan.registry, Conversion: s.plan.convert, Seed: 1,
 		Now: func() time.Time { return time.Unix(1_000_000_000, 0) },
 	})
-	c, ctx := server.Client(byUser), context.Background()
+	c, ctx := server.Client(phrase.User), context.Background()
 	if namespace := s.base.GetNamespace(); namespace != "" {
 		// It may exist: then the error does not matter. Otherwise the writes are rejected.
 		_ = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})

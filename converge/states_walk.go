@@ -15,6 +15,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/specs"
 )
 
@@ -68,7 +70,7 @@ func (s spec) describe(before walk) string {
 		}
 		delete(old, path)
 	}
-	for _, path := range sortedKeys(old) {
+	for _, path := range phrase.SortedKeys(old) {
 		parts = append(parts, path+" as at first")
 	}
 	text := strings.Join(parts, ", ")
@@ -121,7 +123,7 @@ const (
 )
 
 // encode formats a walk with the faults of its run for a command line.
-func (w walk) encode(seed uint64, faults schedule) string {
+func (w walk) encode(seed uint64, faults inject.Schedule) string {
 	elements := make([]string, len(w))
 	for i, spec := range w {
 		if spec.deleted {
@@ -140,13 +142,13 @@ func (w walk) encode(seed uint64, faults schedule) string {
 	}
 	encoded := fmt.Sprintf("%s:%d:%s", walkVersion, seed, strings.Join(elements, ";"))
 	if len(faults) > 0 {
-		encoded += "|" + faults.encode(seed)
+		encoded += "|" + faults.Encode(seed)
 	}
 	return encoded
 }
 
 // decodeWalk is the opposite of encode.
-func decodeWalk(encoded string) (w walk, seed uint64, faults schedule, err error) {
+func decodeWalk(encoded string) (w walk, seed uint64, faults inject.Schedule, err error) {
 	encoded, scheduled, _ := strings.Cut(strings.TrimSpace(encoded), "|")
 	version, rest, _ := strings.Cut(encoded, ":")
 	number, list, ok := strings.Cut(rest, ":")
@@ -176,7 +178,7 @@ func decodeWalk(encoded string) (w walk, seed uint64, faults schedule, err error
 		w = append(w, s)
 	}
 	if scheduled != "" {
-		faults, _, err = decodeSchedule(scheduled)
+		faults, _, err = inject.Decode(scheduled)
 	}
 	return w, seed, faults, err
 }

@@ -7,14 +7,14 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // timeline lists what happens in a run, for people. A nil timeline records nothing: most runs need none.
 type timeline struct {
-	entries []entry
-	// arrivals are only for drawings. hits are the numbers of entries at the time of each injected fault.
-	arrivals []arrival
-	hits     map[point]int
+	told
 
 	world *world
 	// process is the number of the process of the first program.
@@ -46,7 +46,7 @@ func (t *timeline) add(e entry) {
 func (t *timeline) user(step Step, err error) {
 	if t != nil {
 		e := entry{
-			who: "user", what: step.name, result: errorText(err), weight: write, from: other("user"), failed: err != nil,
+			who: "user", what: step.name, result: phrase.Error(err), weight: write, from: other("user"), failed: err != nil,
 		}
 		switch {
 		case step.settle:
@@ -83,18 +83,18 @@ func (t *timeline) fault(who, what string, fault Fault) {
 }
 
 // hit records the injection of a fault.
-func (t *timeline) hit(p point) {
+func (t *timeline) hit(p inject.Point) {
 	if t == nil {
 		return
 	}
 	if t.hits == nil {
-		t.hits = map[point]int{}
+		t.hits = map[inject.Point]int{}
 	}
 	t.hits[p] = len(t.entries)
 }
 
 // missed records that the fault at a point was not injected after all.
-func (t *timeline) missed(p point) {
+func (t *timeline) missed(p inject.Point) {
 	if t != nil {
 		delete(t.hits, p)
 	}
@@ -122,7 +122,7 @@ func (t *timeline) arrive(i *informer) {
 	}
 	next := i.coming[0]
 	t.arrivals = append(t.arrivals, arrival{after: len(t.entries), entry: entry{
-		at: t.world.now(), who: "watch", what: eventNames[next.Type] + " " + next.Kind.Kind + " " + nameOf(next.Key),
+		at: t.world.now(), who: "watch", what: inject.EventNames[next.Type] + " " + next.Kind.Kind + " " + phrase.Name(next.Key),
 		cache: fmt.Sprintf("cache@%d", next.Version),
 		from:  theServer, to: cacheOf(i.kind), news: arriving, process: t.process, version: t.world.server.Version(),
 	}})
@@ -149,7 +149,7 @@ func (t *timeline) violation(v Violation) {
 // actor records an action of another controller, before its events are forwarded.
 func (t *timeline) actor(name, what string, err error) {
 	if t != nil {
-		result := errorText(err)
+		result := phrase.Error(err)
 		if err == nil && name != "gc" {
 			result = t.world.unforwarded()
 		}
@@ -168,9 +168,9 @@ func (t *timeline) actor(name, what string, err error) {
 func (t *timeline) foreign(verb string, c *call, err error) {
 	if t != nil {
 		t.add(entry{
-			who: byOther, what: verb + " " + c.kind + " " + nameOf(c.key), result: errorText(err), weight: crucial,
+			who: phrase.AnotherClient, what: verb + " " + c.Kind + " " + phrase.Name(c.Key), result: phrase.Error(err), weight: crucial,
 			mark: faultMark,
-			from: other(byOther), to: theServer, failed: err != nil,
+			from: other(phrase.AnotherClient), to: theServer, failed: err != nil,
 		})
 	}
 }
@@ -179,8 +179,8 @@ func (t *timeline) late(c *call, err error) {
 	if t != nil {
 		t.add(entry{
 			who:    c.who,
-			what:   c.act + " " + c.kind + " " + nameOf(c.key) + " takes effect late",
-			result: errorText(err),
+			what:   c.Act + " " + c.Kind + " " + phrase.Name(c.Key) + " takes effect late",
+			result: phrase.Error(err),
 			weight: crucial,
 			mark:   staleMark,
 			from:   theProcess,
@@ -194,7 +194,7 @@ func (t *timeline) late(c *call, err error) {
 func (t *timeline) begin(a *activity) {
 	if t != nil {
 		t.add(entry{
-			who: a.name, what: "begins: " + nameOf(a.NamespacedName), weight: aside, from: theProcess, turn: beginning,
+			who: a.name, what: "begins: " + phrase.Name(a.NamespacedName), weight: aside, from: theProcess, turn: beginning,
 		})
 	}
 }
@@ -206,7 +206,7 @@ func (t *timeline) end(a *activity) {
 	e := entry{
 		who: a.name, what: "ends", result: "ok", weight: aside, from: theProcess, turn: ending,
 		failed: a.panicked != nil || a.err != nil,
-		facts:  facts{object: nameOf(a.NamespacedName), retried: a.isRetried(), after: a.result.RequeueAfter},
+		facts:  facts{object: phrase.Name(a.NamespacedName), retried: a.isRetried(), after: a.result.RequeueAfter},
 	}
 	switch {
 	case a.panicked != nil:
@@ -214,7 +214,7 @@ func (t *timeline) end(a *activity) {
 	case !a.returned:
 		return
 	case a.err != nil:
-		e.result, e.weight = "error: "+errorText(a.err), notable
+		e.result, e.weight = "error: "+phrase.Error(a.err), notable
 	case a.result.RequeueAfter > 0:
 		e.result = "again after " + a.result.RequeueAfter.String()
 	case a.result.Requeue: //nolint:staticcheck // reconcilers still ask for it
@@ -229,7 +229,7 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 		return
 	}
 	e := entry{
-		who: c.who, what: c.act + " " + c.kind, from: theProcess, to: theServer, fault: fault, failed: err != nil,
+		who: c.who, what: c.Act + " " + c.Kind, from: theProcess, to: theServer, fault: fault, failed: err != nil,
 		facts: t.world.factsOf(c, err, changed && (err == nil || fault == FaultTimeoutApplied)),
 	}
 	switch {
@@ -238,23 +238,23 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 	case c.cached:
 		e.to = cacheOf(c.gvk)
 	}
-	if c.key.Name != "" {
-		e.what += " " + nameOf(c.key)
+	if c.Key.Name != "" {
+		e.what += " " + phrase.Name(c.Key)
 	}
 	switch {
 	case err != nil:
-		e.result = errorText(err)
+		e.result = phrase.Error(err)
 		if e.weight = notable; apierrs.IsNotFound(err) && c.obj == nil {
 			e.weight = aside
 		}
 	case c.obj != nil:
 		e.result, e.weight = "ok", write
-		if c.act == "create" {
-			if name := c.obj.GetName(); name != "" && name != c.key.Name {
+		if c.Act == "create" {
+			if name := c.obj.GetName(); name != "" && name != c.Key.Name {
 				e.result = "named " + name
 			}
 		}
-		if version := c.obj.GetResourceVersion(); version != "" && c.act != "delete" {
+		if version := c.obj.GetResourceVersion(); version != "" && c.Act != "delete" {
 			e.result += ", version " + version + t.world.changeOf(c)
 		}
 	case c.outside && c.effect:
@@ -262,11 +262,11 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 	default:
 		e.result = "ok"
 		if _, ok := c.out.(client.ObjectList); ok {
-			e.result = plural(e.items, "item")
+			e.result = phrase.Plural(e.items, "item")
 		}
 	}
 	if c.cached {
-		e.readFrom(cache)
+		cache.readFrom(&e)
 	}
 	switch fault {
 	case "":
@@ -281,7 +281,7 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 }
 
 // readFrom adds the version of a cache that was read.
-func (e *entry) readFrom(i *informer) {
+func (i *informer) readFrom(e *entry) {
 	if i == nil {
 		return
 	}
@@ -292,26 +292,4 @@ func (e *entry) readFrom(i *informer) {
 	}
 	e.cache = fmt.Sprintf("cache@%d of %d", i.position, i.coming[len(i.coming)-1].Version)
 	e.mark, e.weight = staleMark, crucial
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// failure formats an error as the end of a sentence.
-func failure(err error) string {
-	if err == nil {
-		return ""
-	}
-	return ": " + err.Error()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -5,8 +5,12 @@ package converge
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
 
@@ -67,13 +71,13 @@ func (t *trace) changed(e memapi.Event, byProcess bool) {
 		return
 	}
 	t.effects++
-	t.lastEffect = eventNames[e.Type] + " " + e.Kind.Kind + " " + nameOf(e.Key)
+	t.lastEffect = inject.EventNames[e.Type] + " " + e.Kind.Kind + " " + phrase.Name(e.Key)
 }
 
 // authored records the reconcile that has made the changes after a version, up to another one.
 func (t *trace) authored(from, to int64, by *activity) {
 	if by != nil && from != to {
-		t.authors = append(t.authors, authored{from, to, by, time.Now()})
+		t.authors = append(t.authors, authored{from: from, to: to, by: by.author, at: time.Now()})
 	}
 }
 
@@ -81,9 +85,9 @@ func (t *trace) authored(from, to int64, by *activity) {
 // changes: it can compare it first. An apply declares what should be, and a dry run asks.
 func (t *trace) noOp(c *call) {
 	t.noOps++
-	if (c.act == "update" || c.act == "patch") && !c.dryRun {
+	if (c.Act == "update" || c.Act == "patch") && !c.dryRun {
 		t.needless++
-		t.lastNeedless = c.act + " " + c.kind + " " + nameOf(c.key)
+		t.lastNeedless = c.Act + " " + c.Kind + " " + phrase.Name(c.Key)
 	}
 }
 
@@ -94,4 +98,34 @@ func (t *trace) cloudChanged(effect string) {
 	t.lastEffect = effect
 }
 
-var eventNames = map[watch.EventType]string{watch.Added: "added", watch.Modified: "modified", watch.Deleted: "deleted"}
+// mostMutations limits how many mutations are kept.
+const mostMutations = 20
+
+// mutated records that a webhook has changed a write.
+func (t *trace) mutated(hook string, by writer, r memapi.AdmissionRequest, result []byte) {
+	if len(t.mutations) == mostMutations {
+		t.mutations = t.mutations[1:]
+	}
+	t.mutations = append(t.mutations, mutation{
+		hook: hook, writer: by, kind: r.Kind.GroupVersionKind, key: phrase.Name(r.Key), stored: r.OldObject, sent: r.Object,
+		mutated: result,
+	})
+}
+
+// read records what a call of a reconcile has read or deleted, while that is recorded.
+func (t *trace) read(c *call, by *activity, err error) {
+	switch {
+	case t.found == nil || by == nil || err != nil:
+	case c.into != nil, c.Act == "delete":
+		writer := by.writer()
+		t.found[writer] = append(t.found[writer], objectOf{c.gvk, c.Key})
+	case c.out != nil:
+		writer := by.writer()
+		_ = meta.EachListItem(c.out, func(item runtime.Object) error {
+			if obj, ok := item.(client.Object); ok {
+				t.found[writer] = append(t.found[writer], objectOf{c.gvk, client.ObjectKeyFromObject(obj)})
+			}
+			return nil
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/calledby"
 )
 
@@ -255,19 +256,19 @@ func (p *plan) direction() string {
 func (p *plan) isOwn(encoded string) bool { return directionOf(encoded) == p.direction() }
 
 // encode formats a schedule with its direction.
-func (p *plan) encode(s schedule) string {
+func (p *plan) encode(s inject.Schedule) string {
 	if p.upgrade == nil {
-		return s.encode(p.seed)
+		return s.Encode(p.seed)
 	}
-	return p.upgrade.name + ":" + s.encode(p.seed)
+	return p.upgrade.name + ":" + s.Encode(p.seed)
 }
 
 // decode is the opposite of encode.
-func (p *plan) decode(encoded string) (schedule, uint64, error) {
+func (p *plan) decode(encoded string) (inject.Schedule, uint64, error) {
 	if p.upgrade != nil {
 		encoded = strings.TrimPrefix(encoded, p.upgrade.name+":")
 	}
-	return decodeSchedule(encoded)
+	return inject.Decode(encoded)
 }
 
 // referVersions executes the runs without faults of each version. What differs in those of either is not compared.
@@ -382,7 +383,7 @@ func (u *upgrades) search(t *testing.T, o Options) *UpgradeReport {
 		p := report.failed
 		if p.upgrade == nil { // one version fails without faults
 			p.record(t, f)
-			f.Replay = u.directions[0].encode(schedule{})
+			f.Replay = u.directions[0].encode(inject.Schedule{})
 			f.Violation.Message += " (the " + p.version + " alone)"
 		} else {
 			p.shrink(t, f)

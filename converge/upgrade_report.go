@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // UpgradeReport is the result of [CheckUpgrade].
@@ -56,7 +59,7 @@ func (c UpgradeCertificate) String() string {
 	}
 	fmt.Fprintf(
 		&b, ": %s of the old version with %d ends of the process, %d of them equivalent to others, %d run",
-		plural(u.Points, "point"), u.Enumerated, u.Pruned, u.Singles,
+		phrase.Plural(u.Points, "point"), u.Enumerated, u.Pruned, u.Singles,
 	)
 	if u.SinglesLeft > 0 && !c.failed {
 		fmt.Fprintf(&b, ", %d not run: -converge.singles runs all", u.SinglesLeft)
@@ -107,18 +110,18 @@ type upgradeChanges struct {
 const mostFields = 4
 
 // add compares the state before and after an upgrade while the controller is idle, at one Settle.
-func (c *upgradeChanges) add(p *plan, o *outcome, at deviation) {
+func (c *upgradeChanges) add(p *plan, o *outcome, at inject.Deviation) {
 	if c.fields == nil {
 		c.fields = map[string]bool{}
 	}
-	step := slices.IndexFunc(p.reference.points, func(m injectionPoint) bool { return m.point == at.point })
+	step := slices.IndexFunc(p.reference.points, func(m inject.Injectable) bool { return m.Point == at.Point })
 	if step < 0 {
 		return
 	}
-	step = p.reference.points[step].step
+	step = p.reference.points[step].Step
 	before, after := p.reference.at(step), o.at(step)
-	was, is := p.flatten(before), p.flatten(after)
-	for _, d := range p.differences(before, after, p.reference.masked) {
+	was, is := p.reader().flatten(before), p.reader().flatten(after)
+	for _, d := range p.reader().differences(before, after, p.reference.masked) {
 		switch {
 		case c.fields[d.name]:
 		case d.cause == CauseMissing:
@@ -164,7 +167,7 @@ func (c *upgradeChanges) changed(p *plan, name string, was, is *flatObject) {
 	}
 	line := name + ": " + strings.Join(texts, ", ")
 	if more > 0 {
-		line += fmt.Sprintf(", and %s", plural(more, "other field"))
+		line += fmt.Sprintf(", and %s", phrase.Plural(more, "other field"))
 	}
 	if pods {
 		line += ": it restarts the pods"

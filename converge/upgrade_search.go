@@ -7,10 +7,9 @@ import (
 	"slices"
 	"testing"
 	"time"
-)
 
-// endingFaults end the process, and so switch the version.
-var endingFaults = setOf(FaultRestart, FaultCrashBefore, FaultCrashAfter, FaultHandOver, FaultStaleStart)
+	"trueup.dev/converge/internal/inject"
+)
 
 // upgradeSearch is the search for a failure in one direction.
 type upgradeSearch struct {
@@ -19,7 +18,7 @@ type upgradeSearch struct {
 	// switches are the schedules that lead to the last version, with their points after it.
 	switches []switched
 	// before are all faults in the run of the old version.
-	before []deviation
+	before []inject.Deviation
 	// seen are the points after a switch for which faults are tried.
 	seen map[newPoint]bool
 	// changes describes what an upgrade at rest changes.
@@ -28,16 +27,16 @@ type upgradeSearch struct {
 
 // switched is a schedule that switches to the last version.
 type switched struct {
-	schedule schedule
+	schedule inject.Schedule
 	// rest is set for a switch while the controller is idle.
 	rest bool
 	// next are faults at points after it that no earlier switch has, and ends all faults there that end the process.
-	next, ends []deviation
+	next, ends []inject.Deviation
 }
 
 // newPoint is a point after a switch, counted from there.
 type newPoint struct {
-	site
+	inject.Site
 
 	n, step int
 }
@@ -57,7 +56,7 @@ func (u *upgrades) explore(t *testing.T, o Options) *UpgradeReport {
 		x := &upgradeSearch{exploration: newExploration(t, p, o), seen: map[newPoint]bool{}}
 		if previous == nil {
 			if reference, ok := p.refer(t); !ok {
-				report.Failure = &Failure{Violation: reference.violations[0], schedule: schedule{}}
+				report.Failure = &Failure{Violation: reference.violations[0], schedule: inject.Schedule{}}
 				report.failed = p.failedVersion
 				return report
 			}
@@ -96,43 +95,29 @@ func (x *upgradeSearch) search(previous *upgradeSearch) *Failure {
 		phases = []func() *Failure{func() *Failure { return x.rollbacks(previous) }, x.after, x.swarm}
 		x.before = previous.before
 	}
-	for _, phase := range phases {
-		if failure := phase(); failure != nil {
-			return failure
-		}
-	}
-	return nil
+	return first(phases...)
 }
 
 // upgrades ends the process of the old version at each point.
 func (x *upgradeSearch) upgrades() *Failure {
 	points := x.plan.reference.points
-	x.before = candidatesOf(points)
-	found, enumerated := candidates(onlyEnding(points))
+	x.before = inject.CandidatesOf(points)
+	found, enumerated := inject.Candidates(inject.OnlyEnding(points))
 	// An upgrade at rest is the easiest one to understand.
-	slices.SortStableFunc(found, func(a, b deviation) int { return boolOrder(a.isRest(), b.isRest()) })
+	slices.SortStableFunc(found, func(a, b inject.Deviation) int { return boolOrder(a.IsRest(), b.IsRest()) })
 	x.cert.Points, x.cert.Enumerated, x.cert.Pruned = len(points), enumerated, enumerated-len(found)
 	tried := found
 	if most := x.mostSingles(); most > 0 {
-		tried = sampled(found, most, roundsOf(found))
+		tried = sampled(found, most, inject.RoundsOf(found))
 	}
 	x.cert.SinglesLeft = len(found) - len(tried)
 	for _, d := range tried {
-		if failure := x.switchWith(schedule{d}); failure != nil {
+		if failure := x.switchWith(inject.Schedule{d}); failure != nil {
 			return failure
 		}
 		x.cert.Singles++
 	}
 	return nil
-}
-
-// onlyEnding returns points with only those of their faults that end the process.
-func onlyEnding(points []injectionPoint) []injectionPoint {
-	found := slices.Clone(points)
-	for i := range found {
-		found[i].faults &= endingFaults
-	}
-	return found
 }
 
 // boolOrder orders true before false.
@@ -146,11 +131,8 @@ func boolOrder(a, b bool) int {
 	return 1
 }
 
-// isRest reports whether a fault ends the process while the controller is idle.
-func (d deviation) isRest() bool { return d.fault == FaultRestart || d.fault == FaultStaleStart }
-
 // switchWith tries a schedule, and records the points after its last switch.
-func (x *upgradeSearch) switchWith(s schedule) *Failure {
+func (x *upgradeSearch) switchWith(s inject.Schedule) *Failure {
 	o, failure := x.try(s)
 	if failure != nil {
 		return failure
@@ -159,22 +141,22 @@ func (x *upgradeSearch) switchWith(s schedule) *Failure {
 		return nil // not all processes were started
 	}
 	after := o.points[o.starts[len(s)]:]
-	rest := !slices.ContainsFunc(s, func(d deviation) bool { return !d.isRest() })
+	rest := !slices.ContainsFunc(s, func(d inject.Deviation) bool { return !d.IsRest() })
 	if rest && len(s) == 1 {
 		x.changes.add(x.plan, &o, s[0])
 	}
 	x.switches = append(x.switches, switched{
-		schedule: s, rest: rest, next: candidatesOf(x.unseen(after)), ends: candidatesOf(onlyEnding(after)),
+		schedule: s, rest: rest, next: inject.CandidatesOf(x.unseen(after)), ends: inject.CandidatesOf(inject.OnlyEnding(after)),
 	})
 	return nil
 }
 
 // unseen returns the points that no earlier switch has.
-func (x *upgradeSearch) unseen(after []injectionPoint) []injectionPoint {
-	visits := map[site]int{}
-	return slices.DeleteFunc(slices.Clone(after), func(m injectionPoint) bool {
-		visits[m.site]++
-		p := newPoint{m.site, visits[m.site], m.step}
+func (x *upgradeSearch) unseen(after []inject.Injectable) []inject.Injectable {
+	visits := map[inject.Site]int{}
+	return slices.DeleteFunc(slices.Clone(after), func(m inject.Injectable) bool {
+		visits[m.Site]++
+		p := newPoint{m.Site, visits[m.Site], m.Step}
 		if x.seen[p] {
 			return true
 		}
@@ -186,16 +168,16 @@ func (x *upgradeSearch) unseen(after []injectionPoint) []injectionPoint {
 // rollbacks ends the process of the new version: after an upgrade at rest at each point, and in the middle of an
 // upgrade.
 func (x *upgradeSearch) rollbacks(previous *upgradeSearch) *Failure {
-	var twiceAtRest, atRest, inMiddle []schedule
+	var twiceAtRest, atRest, inMiddle []inject.Schedule
 	for _, s := range previous.switches {
 		for _, end := range s.ends {
 			switch {
-			case s.rest && end.isRest():
-				twiceAtRest = append(twiceAtRest, s.schedule.with(end))
+			case s.rest && end.IsRest():
+				twiceAtRest = append(twiceAtRest, s.schedule.With(end))
 			case s.rest:
-				atRest = append(atRest, s.schedule.with(end))
+				atRest = append(atRest, s.schedule.With(end))
 			default:
-				inMiddle = append(inMiddle, s.schedule.with(end))
+				inMiddle = append(inMiddle, s.schedule.With(end))
 			}
 		}
 	}
@@ -221,10 +203,10 @@ func (x *upgradeSearch) rollbacks(previous *upgradeSearch) *Failure {
 // after tries further faults after the last switch.
 func (x *upgradeSearch) after() *Failure {
 	x.combinationsStarted = time.Now()
-	var found []schedule
+	var found []inject.Schedule
 	for _, s := range x.switches {
 		for _, next := range s.next {
-			found = append(found, s.schedule.with(next))
+			found = append(found, s.schedule.With(next))
 		}
 	}
 	return x.secondFaults(found)
@@ -232,18 +214,18 @@ func (x *upgradeSearch) after() *Failure {
 
 // shortlyBefore tries faults of the old version shortly before an upgrade.
 func (x *upgradeSearch) shortlyBefore() *Failure {
-	at := map[point]int{}
+	at := map[inject.Point]int{}
 	for i, m := range x.plan.reference.points {
-		at[m.point] = i
+		at[m.Point] = i
 	}
-	var pairs []schedule
+	var pairs []inject.Schedule
 	for _, d := range x.before {
-		if endingFaults.has(d.fault) {
+		if inject.EndingFaults.Has(d.Fault) {
 			continue
 		}
 		for _, s := range x.switches {
-			if distance := at[s.schedule[0].point] - at[d.point]; distance > 0 && distance <= nearby {
-				pairs = append(pairs, schedule{d}.with(s.schedule[0]))
+			if distance := at[s.schedule[0].Point] - at[d.Point]; distance > 0 && distance <= nearby {
+				pairs = append(pairs, inject.Schedule{d}.With(s.schedule[0]))
 			}
 		}
 	}
@@ -253,7 +235,7 @@ func (x *upgradeSearch) shortlyBefore() *Failure {
 	if x.options.Pairs >= 0 {
 		pairs = pairs[:min(len(pairs), x.options.Pairs)]
 	}
-	return x.tryEach(pairs, &x.cert.Pairs)
+	return x.tryEach(slices.Values(pairs), &x.cert.Pairs)
 }
 
 // swarm tries a switch with up to five other faults, of some kinds at a time.
@@ -264,9 +246,9 @@ func (x *upgradeSearch) swarm() *Failure {
 	return x.tryRandom(x.randomSchedule)
 }
 
-func (x *upgradeSearch) randomSchedule(n uint64) schedule {
+func (x *upgradeSearch) randomSchedule(n uint64) inject.Schedule {
 	random := rand.New(rand.NewPCG(x.options.Seed, n<<8|2))
-	kinds := faultSet(random.Uint32() | random.Uint32())
+	kinds := inject.Set(random.Uint32() | random.Uint32())
 	s := x.switches[random.IntN(len(x.switches))]
 	faults := slices.Clone(s.schedule)
 	for range 1 + random.IntN(5) {
@@ -277,8 +259,8 @@ func (x *upgradeSearch) randomSchedule(n uint64) schedule {
 		if len(from) == 0 {
 			continue
 		}
-		if d := from[random.IntN(len(from))]; kinds.has(d.fault) && faults.at(d.point) == "" {
-			faults = faults.with(d)
+		if d := from[random.IntN(len(from))]; kinds.Has(d.Fault) && faults.At(d.Point) == "" {
+			faults = faults.With(d)
 		}
 	}
 	return faults

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
 
@@ -95,7 +96,7 @@ func (u *users) changed(key types.NamespacedName) { u.unsettled[key]++ }
 
 // delayed records that a watch event is delayed.
 func (u *users) delayed(e memapi.Event) {
-	u.merged = u.merged || e.Client == byUser && u.unsettled[e.Key] > 1
+	u.merged = u.merged || e.Client == phrase.User && u.unsettled[e.Key] > 1
 }
 
 // settled records the end of a Settle.

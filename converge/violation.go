@@ -2,6 +2,8 @@
 
 package converge
 
+import "trueup.dev/converge/internal/finding"
+
 // Violation is a finding of an oracle.
 type Violation struct {
 	Oracle Oracle
@@ -18,7 +20,7 @@ type Violation struct {
 func (v Violation) String() string { return string(v.Oracle) + ": " + v.Message }
 
 // Cause classifies the findings of an oracle. Programs compare causes; messages are for people and may change.
-type Cause string
+type Cause = finding.Cause
 
 // Causes of [OracleQuiescence].
 const (
@@ -124,10 +126,7 @@ const (
 // CauseScenario is for a scenario that fails by itself: a step, an actor, or the setup of the reconciler.
 const CauseScenario Cause = "scenario"
 
-// oracleScenario is not an oracle: the scenario itself fails.
-const oracleScenario Oracle = "scenario"
-
 // scenarioFailure returns the violation of a scenario that fails by itself.
 func scenarioFailure(message string) Violation {
-	return Violation{Oracle: oracleScenario, Cause: CauseScenario, Message: message}
+	return Violation{Oracle: finding.OracleScenario, Cause: CauseScenario, Message: message}
 }

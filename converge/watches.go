@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
@@ -55,13 +57,13 @@ func (w *watches) observe(e memapi.Event) {
 	if e.Type == watch.Added {
 		r.world.born(e)
 	}
-	if e.Client == byUser {
+	if e.Client == phrase.User {
 		r.users.changed(e.Key)
 	}
 	r.oracles.changed(e)
 }
 
-var eventFaults = faultsAt(atEvent)
+var eventFaults = inject.SetAt(inject.AtEvent)
 
 // arrive queues an event for a cache.
 func (w *watches) arrive(i *informer, e memapi.Event) {
@@ -70,7 +72,7 @@ func (w *watches) arrive(i *informer, e memapi.Event) {
 	if i.held != nil {
 		return
 	}
-	at := i.process.site("event "+eventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key))
+	at := i.process.site("event "+inject.EventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key))
 	switch fault := r.faults.at(at, eventFaults); fault {
 	case "":
 	case FaultResync:
@@ -80,7 +82,7 @@ func (w *watches) arrive(i *informer, e memapi.Event) {
 		r.users.delayed(e)
 		held := &hold{fault: fault, from: e.Version, reconcile: r.trace.reconciles}
 		i.held = held
-		r.trace.watch(i, eventNames[e.Type]+" "+e.Kind.Kind+" "+nameOf(e.Key)+" is delayed", fault)
+		r.trace.watch(i, inject.EventNames[e.Type]+" "+e.Kind.Kind+" "+phrase.Name(e.Key)+" is delayed", fault)
 		r.scheduler.after(longLag, func() {
 			if i.held == held {
 				w.release(i)

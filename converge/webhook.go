@@ -204,10 +204,6 @@ func (h *webhook) matches(r memapi.AdmissionRequest) bool {
 	})
 }
 
-func oneOf(list []string, value string) bool {
-	return slices.Contains(list, "*") || slices.Contains(list, value)
-}
-
 // matchesResource reports whether a resource matches a pattern of a rule: "*" is all resources, "*/*" also their
 // subresources, "pods/*" the subresources of pods, and "*/scale" all scale subresources.
 func matchesResource(pattern, resource string) bool {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
 )
 
@@ -23,29 +24,15 @@ type mutation struct {
 	stored, sent, mutated []byte
 }
 
-// mostMutations limits how many mutations are kept.
-const mostMutations = 20
-
-// mutated records that a webhook has changed a write.
-func (t *trace) mutated(hook string, by writer, r memapi.AdmissionRequest, result []byte) {
-	if len(t.mutations) == mostMutations {
-		t.mutations = t.mutations[1:]
-	}
-	t.mutations = append(t.mutations, mutation{
-		hook: hook, writer: by, kind: r.Kind.GroupVersionKind, key: nameOf(r.Key), stored: r.OldObject, sent: r.Object,
-		mutated: result,
-	})
-}
-
 // webhookFight returns the last field that a program changes and a webhook changes back, or to something else, each
 // time.
-func (w *world) webhookFight(mutations []mutation) (fight, bool) {
+func (h eventHistory) webhookFight(mutations []mutation) (fight, bool) {
 	type fieldOf struct{ hook, object, path string }
 	fights := map[fieldOf]*fight{}
 	var last *fight
 	for _, m := range mutations {
-		stored, sent, mutated := w.fieldsIn(m, m.stored), w.fieldsIn(m, m.sent), w.fieldsIn(m, m.mutated)
-		for _, path := range sortedKeys(sent) {
+		stored, sent, mutated := h.fieldsIn(m, m.stored), h.fieldsIn(m, m.sent), h.fieldsIn(m, m.mutated)
+		for _, path := range phrase.SortedKeys(sent) {
 			if sent[path].value == stored[path].value || sent[path].value == mutated[path].value {
 				continue
 			}
@@ -71,10 +58,10 @@ func (w *world) webhookFight(mutations []mutation) (fight, bool) {
 }
 
 // fieldsIn lists the fields of an object of a mutation.
-func (w *world) fieldsIn(m mutation, encoded []byte) fields {
+func (h eventHistory) fieldsIn(m mutation, encoded []byte) fields {
 	obj := &unstructured.Unstructured{}
 	if err := json.Unmarshal(encoded, &obj.Object); err != nil || obj.Object == nil {
 		return nil
 	}
-	return w.plan.fieldsOf(m.kind, obj, &replacer{uids: strings.NewReplacer(), names: w.generated})
+	return h.reader.fieldsOf(m.kind, obj, &replacer{uids: strings.NewReplacer(), names: h.names})
 }

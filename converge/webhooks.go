@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/memapi"
 )
 
@@ -85,7 +86,7 @@ func (w *webhooks) record(hook webhook, r memapi.AdmissionRequest, mutated []byt
 	}
 	by := writer{client: c.process.program.client}
 	if a := c.process.activity(c.who); a != nil {
-		by = a.writer(by.client)
+		by = a.writer()
 	}
 	w.run.trace.mutated(hook.name, by, r, mutated)
 }
@@ -148,7 +149,7 @@ func (w *webhooks) available(p *process, request memapi.AdmissionRequest) bool {
 		return true
 	}
 	at := p.site("admit", request.Kind.Kind, r.world.generated.key(request.Key))
-	if r.faults.at(at, setOf(FaultRestart)) != FaultRestart {
+	if r.faults.at(at, inject.SetOf(FaultRestart)) != FaultRestart {
 		return true
 	}
 	r.trace.fault(p.program.who(), "ends", FaultRestart)

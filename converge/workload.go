@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/workloads"
 )
 
@@ -19,7 +20,7 @@ type workload struct {
 
 // workloadOf returns the workload that an object is, if it is one.
 func workloadOf(kind schema.GroupVersionKind, obj client.Object) (workload, bool) {
-	w := workload{name: kind.Kind + " " + nameOf(client.ObjectKeyFromObject(obj)), generation: obj.GetGeneration()}
+	w := workload{name: kind.Kind + " " + phrase.Name(client.ObjectKeyFromObject(obj)), generation: obj.GetGeneration()}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		w.observed, w.available = obj.Status.ObservedGeneration, obj.Status.AvailableReplicas

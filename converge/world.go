@@ -3,6 +3,7 @@
 package converge
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -10,17 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
-)
-
-// byProcess, byUser and byOther are the names of the clients that are not those of actors or programs. Events have the
-// name of the client that has made the change.
-const (
-	byProcess = "manager"
-	byUser    = "user"
-	byOther   = "another client"
-	// byCollector is the name of the garbage collector.
-	byCollector = "kube-controller-manager"
 )
 
 // world is everything outside of the process: the API server, the external system, and the clock.
@@ -63,8 +55,8 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memap
 		Versions: p.shown, TrackFields: p.ManagedFields,
 	})
 	return world{
-		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(byUser),
-		other: server.Client(byOther), own: map[types.UID]bool{}, foreign: map[types.UID]bool{},
+		plan: p, running: first, begin: time.Now(), server: server, user: server.Client(phrase.User),
+		other: server.Client(phrase.AnotherClient), own: map[types.UID]bool{}, foreign: map[types.UID]bool{},
 	}
 }
 
@@ -76,7 +68,7 @@ func (w *world) born(e memapi.Event) {
 	if w.plan.isProgram(e.Client) {
 		w.own[e.Object.GetUID()] = true
 	}
-	if w.disturbing && e.Client == byUser {
+	if w.disturbing && e.Client == phrase.User {
 		w.foreign[e.Object.GetUID()] = true
 	}
 	if e.Kind == w.running.primary {
@@ -185,4 +177,31 @@ func (w *world) leftOverWithin(obj client.Object, depth int) bool {
 		}
 	}
 	return true
+}
+
+func (w *world) snapshot() *snapshot {
+	s := &snapshot{
+		cloud: maps.Clone(w.cloud.values), outside: w.outside(), generated: w.generated, primaries: w.primaries,
+		foreign: w.foreign,
+	}
+	for _, kind := range w.server.Kinds() {
+		if kind.Group == "" && kind.Kind == "Namespace" {
+			continue
+		}
+		s.kinds = append(s.kinds, kind)
+		s.objects = append(s.objects, w.server.List(kind))
+	}
+	return s
+}
+
+// generatedFrom returns the prefix of a name that the API server has generated, or the reconciler at random.
+func (w *world) generatedFrom(kind schema.GroupVersionKind, obj client.Object) (prefix string, ok bool) {
+	if hasGeneratedName(obj) {
+		return obj.GetGenerateName(), true
+	}
+	if len(w.plan.random) == 0 {
+		return "", false
+	}
+	prefix, _, ok = cutRandom(obj.GetName())
+	return prefix, ok && w.plan.random[randomName{kind, w.generated.replace(prefix)}]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package inject
 
 import (
 	"slices"
@@ -11,35 +11,35 @@ import (
 	"trueup.dev/observe/recording"
 )
 
-// recordedFaults are the faults of a recording.
-type recordedFaults struct {
-	schedule schedule
-	// with are the faults that are disabled by default.
-	with map[Fault]bool
-	// errors are the different errors that reconciles returned.
-	errors []string
+// Recorded are the faults of a recording.
+type Recorded struct {
+	Schedule Schedule
+	// With are the faults that are disabled by default.
+	With map[Fault]bool
+	// Errors are the different errors that reconciles returned.
+	Errors []string
 	// restarted is set if the recording begins with the start of the controller.
 	restarted bool
 }
 
 // faultReader finds the faults of a recording. It counts calls and events as an injector does.
 type faultReader struct {
-	recordedFaults
+	Recorded
 
-	visits map[site]int
+	visits map[Site]int
 	// late counts the runs in which an answer lacked an event.
-	late map[point]int
+	late map[Point]int
 	// generated are the prefixes of generated names.
-	generated map[objectID]string
+	generated map[ObjectID]string
 	calls     []*recording.Call
-	versions  map[objectID][]string
+	versions  map[ObjectID][]string
 }
 
-// faultsOfRecording returns the faults of a recording.
-func faultsOfRecording(r *recording.Recording) *recordedFaults {
+// OfRecording returns the faults of a recording.
+func OfRecording(r *recording.Recording) *Recorded {
 	f := &faultReader{
-		recordedFaults: recordedFaults{with: map[Fault]bool{}}, visits: map[site]int{}, late: map[point]int{},
-		generated: map[objectID]string{}, versions: map[objectID][]string{},
+		Recorded: Recorded{With: map[Fault]bool{}}, visits: map[Site]int{}, late: map[Point]int{},
+		generated: map[ObjectID]string{}, versions: map[ObjectID][]string{},
 	}
 	for i := range r.Runs {
 		for n := range r.Runs[i].Calls {
@@ -47,8 +47,8 @@ func faultsOfRecording(r *recording.Recording) *recordedFaults {
 		}
 	}
 	for i, run := range r.Runs {
-		if run.Error != "" && !slices.Contains(f.errors, alikeText(run.Error)) {
-			f.errors = append(f.errors, alikeText(run.Error))
+		if run.Error != "" && !slices.Contains(f.Errors, AlikeText(run.Error)) {
+			f.Errors = append(f.Errors, AlikeText(run.Error))
 		}
 		if i == 0 {
 			f.restarted = r.Omitted == 0 && slices.ContainsFunc(run.Causes, func(c recording.Cause) bool {
@@ -59,16 +59,16 @@ func faultsOfRecording(r *recording.Recording) *recordedFaults {
 	for i := range f.calls {
 		f.call(i)
 	}
-	for i, d := range f.schedule {
-		if f.late[d.point] > 1 && d.fault == FaultLagReconcile {
-			f.schedule[i].fault = FaultLagLong
+	for i, d := range f.Schedule {
+		if f.late[d.Point] > 1 && d.Fault == LagReconcile {
+			f.Schedule[i].Fault = LagLong
 		}
 	}
-	return &f.recordedFaults
+	return &f.Recorded
 }
 
-// alikeText replaces the digits of a text, which differ in each run.
-func alikeText(text string) string {
+// AlikeText replaces the digits of a text, which differ in each run.
+func AlikeText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
 			return '#'
@@ -80,7 +80,7 @@ func alikeText(text string) string {
 func (f *faultReader) call(i int) {
 	c := f.calls[i]
 	for _, obj := range c.Objects {
-		id := idOf(obj.Ref)
+		id := IDOf(obj.Ref)
 		if len(obj.Content) > 0 {
 			f.versions[id] = append(f.versions[id], obj.ResourceVersion)
 		}
@@ -100,31 +100,31 @@ func (f *faultReader) call(i int) {
 		return
 	}
 	if fault := f.faultOf(i); fault != "" {
-		if fault.row().disabled {
-			f.with[fault] = true
+		if fault.Row().Disabled {
+			f.With[fault] = true
 		}
-		f.schedule = append(f.schedule, deviation{point{at, f.visits[at]}, fault})
+		f.Schedule = append(f.Schedule, Deviation{Point{at, f.visits[at]}, fault})
 	}
 }
 
 // siteOf returns the site of a call, unless no fault is injected there.
-func (f *faultReader) siteOf(c *recording.Call) (site, bool) {
-	at := site{act: c.Verb, kind: c.Object.Kind, key: f.keyOf(c.Object)}
+func (f *faultReader) siteOf(c *recording.Call) (Site, bool) {
+	at := Site{Act: c.Verb, Kind: c.Object.Kind, Key: f.keyOf(c.Object)}
 	switch {
-	case !isWrite(c) && c.Cached:
-		return site{}, false
-	case !isWrite(c):
-		at.act = "live " + c.Verb
+	case !IsWrite(c) && c.Cached:
+		return Site{}, false
+	case !IsWrite(c):
+		at.Act = "live " + c.Verb
 	case c.Apply:
-		at.act = "apply"
+		at.Act = "apply"
 	case c.Verb == "deletecollection":
-		at.act = "delete all"
+		at.Act = "delete all"
 	}
 	if c.GenerateName != "" {
-		at.key.Name = c.GenerateName
+		at.Key.Name = c.GenerateName
 	}
 	if c.Subresource != "" {
-		at.kind += "/" + c.Subresource
+		at.Kind += "/" + c.Subresource
 	}
 	return at, true
 }
@@ -132,7 +132,7 @@ func (f *faultReader) siteOf(c *recording.Call) (site, bool) {
 // keyOf returns the key of an object as it is in sites.
 func (f *faultReader) keyOf(ref recording.Ref) types.NamespacedName {
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if prefix := f.generated[idOf(ref)]; prefix != "" {
+	if prefix := f.generated[IDOf(ref)]; prefix != "" {
 		key.Name = prefix + "*"
 	}
 	return key
@@ -140,46 +140,46 @@ func (f *faultReader) keyOf(ref recording.Ref) types.NamespacedName {
 
 // lag adds the delay of the first event that an answer lacked.
 func (f *faultReader) lag(stale recording.Stale) {
-	versions := f.versions[idOf(stale.Ref)]
-	at, n := site{act: "event modified", kind: stale.Kind, key: f.keyOf(stale.Ref)}, 1
+	versions := f.versions[IDOf(stale.Ref)]
+	at, n := Site{Act: "event modified", Kind: stale.Kind, Key: f.keyOf(stale.Ref)}, 1
 	switch {
 	case stale.Known == "":
-		at.act = "event deleted"
+		at.Act = "event deleted"
 	case stale.Has == "":
-		at.act = "event added"
+		at.Act = "event added"
 	default:
 		n = max(1, slices.Index(versions, stale.Has)+1)
 	}
-	p := point{at, n}
+	p := Point{at, n}
 	if f.late[p]++; f.late[p] == 1 {
-		f.schedule = append(f.schedule, deviation{p, FaultLagReconcile})
+		f.Schedule = append(f.Schedule, Deviation{p, LagReconcile})
 	}
 }
 
 // faultOf returns the fault that a failed call had, or "" if the error is a consequence of something else.
 func (f *faultReader) faultOf(i int) Fault {
 	c := f.calls[i]
-	isChange := isWrite(c) && c.Verb != "create"
+	isChange := IsWrite(c) && c.Verb != "create"
 	switch reason := c.Error.Reason; {
 	case reason == "Conflict" && isChange:
-		return FaultConflict
+		return Conflict
 	case reason == "NotFound" && isChange:
-		return FaultDeleted
+		return Deleted
 	case reason == "AlreadyExists":
-		return FaultExists
+		return Exists
 	case reason == "TooManyRequests" || c.Error.Code == 429:
-		return FaultTooManyRequests
+		return TooManyRequests
 	case reason == "Forbidden" && strings.Contains(c.Error.Text, "exceeded quota"):
-		return FaultQuota
+		return Quota
 	case reason == "Forbidden":
-		return FaultForbidden
+		return Forbidden
 	case c.Error.Code == 0 || reason == "Timeout" || c.Error.Code == 504:
-		if isWrite(c) && f.tookEffect(i) {
-			return FaultTimeoutApplied
+		if IsWrite(c) && f.tookEffect(i) {
+			return TimeoutApplied
 		}
-		return FaultTimeoutLost
+		return TimeoutLost
 	case c.Error.Code >= 500:
-		return FaultServerError
+		return ServerError
 	}
 	return ""
 }
@@ -187,26 +187,33 @@ func (f *faultReader) faultOf(i int) Fault {
 // tookEffect reports whether later answers show that a write took effect whose answer was lost.
 func (f *faultReader) tookEffect(i int) bool {
 	c := f.calls[i]
-	id := idOf(c.Object)
+	id := IDOf(c.Object)
 	for _, later := range f.calls[i+1:] {
-		again := isWrite(later) && idOf(later.Object) == id && later.Verb == c.Verb && later.GenerateName == c.GenerateName
+		again := IsWrite(later) && IDOf(later.Object) == id && later.Verb == c.Verb && later.GenerateName == c.GenerateName
 		switch {
 		case again && later.Error == nil && c.GenerateName == "":
 			return false
 		case again && c.Verb == "create" && later.Error != nil && later.Error.Reason == "AlreadyExists":
 			return true
-		case isWrite(later):
+		case IsWrite(later):
 			continue
 		}
 		for _, obj := range later.Objects {
-			if idOf(obj.Ref) == id || c.GenerateName != "" && obj.Kind == id.kind &&
+			if IDOf(obj.Ref) == id || c.GenerateName != "" && obj.Kind == id.kind &&
 				strings.HasPrefix(obj.Name, c.GenerateName) {
 				return true
 			}
 		}
-		if c.Verb == "delete" && later.Error != nil && later.Error.Reason == "NotFound" && idOf(later.Object) == id {
+		if c.Verb == "delete" && later.Error != nil && later.Error.Reason == "NotFound" && IDOf(later.Object) == id {
 			return true
 		}
 	}
 	return false
 }
+
+// ObjectID identifies an object of a recording, without the version of its kind.
+type ObjectID struct{ group, kind, namespace, name string }
+
+func IDOf(ref recording.Ref) ObjectID { return ObjectID{ref.Group, ref.Kind, ref.Namespace, ref.Name} }
+
+func IsWrite(c *recording.Call) bool { return c.Verb != "get" && c.Verb != "list" }

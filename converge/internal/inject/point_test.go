@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package inject
 
 import (
 	"strings"
@@ -12,17 +12,17 @@ import (
 
 func TestSchedule_encode(t *testing.T) {
 	a := types.NamespacedName{Namespace: "default", Name: "a"}
-	s := schedule{
-		{point{site{act: "create", kind: "ConfigMap", key: a}, 1}, FaultCrashAfter},
-		{point{site{act: "update", kind: "Widget/status", key: a}, 12}, FaultTimeoutApplied},
+	s := Schedule{
+		{Point{Site{Act: "create", Kind: "ConfigMap", Key: a}, 1}, CrashAfter},
+		{Point{Site{Act: "update", Kind: "Widget/status", Key: a}, 12}, TimeoutApplied},
 		{
-			point{site{act: "get", kind: "ClusterRole", key: types.NamespacedName{Name: "system:node@x,y/z"}}, 2},
-			FaultServerError,
+			Point{Site{Act: "get", Kind: "ClusterRole", Key: types.NamespacedName{Name: "system:node@x,y/z"}}, 2},
+			ServerError,
 		},
-		{point{site{act: "lists"}, 1}, FaultListOrder},
-		{point{site{program: "auto/scaler", act: "update", kind: "ConfigMap", key: a}, 3}, FaultOvertaken},
+		{Point{Site{Act: "lists"}, 1}, ListOrder},
+		{Point{Site{Program: "auto/scaler", Act: "update", Kind: "ConfigMap", Key: a}, 3}, Overtaken},
 	}
-	encoded := s.encode(7)
+	encoded := s.Encode(7)
 	want := "v1:7:crash-after@create:ConfigMap:default/a:1,timeout-applied@update:Widget%2Fstatus:default/a:12,"
 	if !strings.HasPrefix(encoded, want) {
 		t.Errorf("got %s, want it to begin with %s", encoded, want)
@@ -33,19 +33,19 @@ func TestSchedule_encode(t *testing.T) {
 	if strings.ContainsAny(encoded, " '\"") {
 		t.Errorf("%s has characters that a shell interprets", encoded)
 	}
-	decoded, seed, err := decodeSchedule(encoded + "\n")
+	decoded, seed, err := Decode(encoded + "\n")
 	if err != nil || seed != 7 {
 		t.Fatal(seed, err)
 	}
 	if diff := cmp.Diff(describeAll(s), describeAll(decoded)); diff != "" {
 		t.Errorf("decoded (-want +got):\n%s", diff)
 	}
-	if empty, _, err := decodeSchedule(schedule{}.encode(1)); err != nil || len(empty) != 0 {
+	if empty, _, err := Decode(Schedule{}.Encode(1)); err != nil || len(empty) != 0 {
 		t.Errorf("no faults: got %v, %v", empty, err)
 	}
 }
 
-func describeAll(s schedule) []string {
+func describeAll(s Schedule) []string {
 	var all []string
 	for _, d := range s {
 		all = append(all, d.String())
@@ -69,7 +69,7 @@ func TestDecodeSchedule_invalid(t *testing.T) {
 		"v1:1:restart@quiet::a/b:0":         "must be a number greater than 0",
 		"v1:1:restart@quiet::a/b:x":         "must be a number greater than 0",
 	} {
-		if _, _, err := decodeSchedule(encoded); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := Decode(encoded); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", encoded, err, want)
 		}
 	}
@@ -78,13 +78,13 @@ func TestDecodeSchedule_invalid(t *testing.T) {
 func FuzzDecodeSchedule(f *testing.F) {
 	f.Add("v1:1:crash-after@create:ConfigMap:default/a:1,list-order@lists::/:1")
 	f.Fuzz(func(t *testing.T, encoded string) {
-		s, seed, err := decodeSchedule(encoded)
+		s, seed, err := Decode(encoded)
 		if err != nil {
 			return
 		}
-		again, same, err := decodeSchedule(s.encode(seed))
+		again, same, err := Decode(s.Encode(seed))
 		if err != nil || same != seed {
-			t.Fatalf("%q becomes %q: seed %d, %v", encoded, s.encode(seed), same, err)
+			t.Fatalf("%q becomes %q: seed %d, %v", encoded, s.Encode(seed), same, err)
 		}
 		if diff := cmp.Diff(describeAll(s), describeAll(again)); diff != "" {
 			t.Errorf("%q is decoded differently (-want +got):\n%s", encoded, diff)

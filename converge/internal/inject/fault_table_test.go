@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package inject
 
 import (
 	"os"
@@ -15,7 +15,7 @@ var guideRow = regexp.MustCompile(`(?m)^\| \[([a-z-]+)\]\(#([a-z-]+)\) \| (.*) \
 
 // TestFaultTableOfGuide checks that the tables of the guide are the table of faults.
 func TestFaultTableOfGuide(t *testing.T) {
-	guide, err := os.ReadFile("../docs/converge/faults.md")
+	guide, err := os.ReadFile("../../../docs/converge/faults.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestFaultTableOfGuide(t *testing.T) {
 		}
 		got[match[1]] = guideFault{match[3], match[4]}
 	}
-	for _, row := range faultTable {
+	for _, row := range Table {
 		var names []string
 		for i, name := range placeNames {
 			if row.at&(1<<i) != 0 {
@@ -38,10 +38,10 @@ func TestFaultTableOfGuide(t *testing.T) {
 			}
 		}
 		where := strings.Join(names, ", ")
-		if row.disabled {
+		if row.Disabled {
 			where += "; disabled by default"
 		}
-		want[string(row.fault)] = guideFault{row.meaning, where}
+		want[string(row.fault)] = guideFault{row.Meaning, where}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/converge/faults.md (-want +got):\n%s", diff)
@@ -50,22 +50,17 @@ func TestFaultTableOfGuide(t *testing.T) {
 
 // TestFaultTable checks that each fault has a row with all that code relies on.
 func TestFaultTable(t *testing.T) {
-	for i, row := range faultTable {
-		if row.meaning == "" || row.at == 0 || row.at >= 1<<len(placeNames) {
+	for i, row := range Table {
+		if row.Meaning == "" || row.at == 0 || row.at >= 1<<len(placeNames) {
 			t.Errorf("the row of %s is incomplete: %+v", row.fault, row)
 		}
-		if row.fault.row() != &faultTable[i] {
+		if row.fault.Row() != &Table[i] {
 			t.Errorf("%s has two rows", row.fault)
 		}
-		for _, simpler := range row.simpler {
-			if simpler == row.fault || simpler.row().fault != simpler {
+		for _, simpler := range row.Simpler {
+			if simpler == row.fault || simpler.Row().fault != simpler {
 				t.Errorf("%s has the simpler form %q", row.fault, simpler)
 			}
-		}
-	}
-	for _, row := range hintTable {
-		if row.hint == "" {
-			t.Errorf("no hint for %+v", row)
 		}
 	}
 }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"trueup.dev/internal/memapi"
+)
+
+// accessRole is what a program may do, in one namespace or in all.
+type accessRole struct {
+	kind, name string
+	// namespace is empty if the role applies to all namespaces. A cluster role also applies to cluster-scoped objects.
+	namespace string
+	rules     []rbacv1.PolicyRule
+}
+
+// allows reports whether a role has a rule for a permission.
+func (r *accessRole) allows(p memapi.Access) bool {
+	if r.namespace != "" && p.Namespace != r.namespace || r.kind == "Role" && p.Namespace == "" {
+		return false
+	}
+	return slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool { return permits(rule, p) })
+}
+
+// permits reports whether a rule is one for a permission.
+// (k8s.io/component-helpers, auth/rbac/validation)
+func permits(rule rbacv1.PolicyRule, p memapi.Access) bool {
+	if !oneOf(rule.Verbs, p.Verb) || !oneOf(rule.APIGroups, p.Group) {
+		return false
+	}
+	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, p.Name) {
+		return false
+	}
+	return oneOf(rule.Resources, p.FullResource()) ||
+		p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)
+}
+
+// rbacMarker is the marker of kubebuilder for permissions of a resource, which differ in their verbs.
+func rbacMarker(group, resource string, verbs []string) string {
+	if group == "" {
+		group = `""`
+	}
+	slices.Sort(verbs)
+	return fmt.Sprintf(
+		"// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s", group, resource, strings.Join(slices.Compact(verbs), ";"),
+	)
+}
+
+func oneOf(list []string, value string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
+}
+
+// authorizations counts what the roles of a program allowed and refused, in one run or in all.
+type authorizations struct {
+	used, missing map[memapi.Access]bool
+}
+
+func (a *authorizations) use(p memapi.Access) {
+	if p.Name, p.Namespace = "", ""; a.used == nil {
+		a.used = map[memapi.Access]bool{}
+	}
+	a.used[p] = true
+}
+
+func (a *authorizations) lack(p memapi.Access) {
+	if p.Name, p.Namespace = "", ""; a.missing == nil {
+		a.missing = map[memapi.Access]bool{}
+	}
+	a.missing[p] = true
+}
+
+// add adds the authorizations of a run.
+func (a *authorizations) add(run *authorizations) {
+	for p := range run.used {
+		a.use(p)
+	}
+	for p := range run.missing {
+		a.lack(p)
+	}
+}
+
+// missingRules returns a marker for each resource of which permissions are missing.
+func (a *authorizations) missingRules() []string {
+	byResource := map[[2]string][]string{}
+	for p := range a.missing {
+		at := [2]string{p.Group, p.FullResource()}
+		byResource[at] = append(byResource[at], p.Verb)
+	}
+	var lines []string
+	for at, verbs := range byResource {
+		lines = append(lines, rbacMarker(at[0], at[1], verbs))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// unused returns the resources and verbs of a role that were not used.
+func (r *accessRole) unused(a *authorizations) []string {
+	var found []string
+	for _, rule := range r.rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if isNotSimulated(resource) {
+					continue
+				}
+				name, subresource, _ := strings.Cut(resource, "/")
+				left := slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool {
+					return a.uses(memapi.Access{Verb: verb, Group: group, Resource: name, Subresource: subresource})
+				})
+				if len(left) == 0 {
+					continue
+				}
+				if group != "" {
+					name += "." + group
+				}
+				if subresource != "" {
+					name += "/" + subresource
+				}
+				found = append(found, fmt.Sprintf("%s (%s)", name, strings.Join(left, ", ")))
+			}
+		}
+	}
+	slices.SortFunc(found, cmp.Compare)
+	return slices.Compact(found)
+}
+
+// uses reports whether a part of a rule, which may have wildcards, was used.
+func (a *authorizations) uses(part memapi.Access) bool {
+	single := rbacv1.PolicyRule{
+		Verbs: []string{part.Verb}, APIGroups: []string{part.Group}, Resources: []string{part.FullResource()},
+	}
+	for p := range a.used {
+		if permits(single, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNotSimulated reports whether a resource is one that processes use only in a cluster.
+func isNotSimulated(resource string) bool {
+	switch resource {
+	case "events", "leases", "tokenreviews", "subjectaccessreviews":
+		return true
+	}
+	return strings.HasSuffix(resource, "/finalizers")
+}
