@@ -81,7 +81,7 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(o.violations)
 	}
 	secret := &corev1.Secret{}
-	for _, objects := range o.settled[0].objects {
+	for _, objects := range o.settled[0].Objects {
 		for _, obj := range objects {
 			if found, ok := obj.(*corev1.Secret); ok && found.Name == "tls" {
 				secret = found

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/state"
 )
 
 // TestPods checks the progress that the actor makes.
@@ -71,10 +73,10 @@ func TestPods(t *testing.T) {
 }
 
 // onlyObject returns the only object of a type in a state.
-func onlyObject[T client.Object](t *testing.T, s *snapshot) T {
+func onlyObject[T client.Object](t *testing.T, s *state.Snapshot) T {
 	t.Helper()
 	var found []T
-	for _, objects := range s.objects {
+	for _, objects := range s.Objects {
 		for _, obj := range objects {
 			if typed, ok := obj.(T); ok {
 				found = append(found, typed)

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/state"
 )
 
 func newStatefulSetOf(replicas int32, image string) *appsv1.StatefulSet {
@@ -93,9 +95,9 @@ func TestStatefulSetPods(t *testing.T) {
 	}
 }
 
-func podsAndClaims(s *snapshot) []string {
+func podsAndClaims(s *state.Snapshot) []string {
 	var pods, claims []string
-	for _, objects := range s.objects {
+	for _, objects := range s.Objects {
 		for _, obj := range objects {
 			switch obj := obj.(type) {
 			case *corev1.Pod:

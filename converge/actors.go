@@ -91,7 +91,7 @@ func (a *actors) queue(actor *actorState, key types.NamespacedName) {
 		return
 	}
 	r, name := a.run, actor.kind.Kind+" "+phrase.Name(key)
-	at := inject.Site{Act: "act " + actor.Name, Kind: actor.kind.Kind, Key: r.world.generated.key(key)}
+	at := inject.Site{Act: "act " + actor.Name, Kind: actor.kind.Kind, Key: r.world.generated.Key(key)}
 	switch r.faults.at(at, actorFaults) {
 	case FaultLate:
 		actor.deferred = append(actor.deferred, key)
@@ -212,7 +212,7 @@ func (a *actors) collect(deferred bool) bool {
 // delaysGarbage reports whether an action of the garbage collector is delayed.
 func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
 	r := a.run
-	at := inject.Site{Act: "collect", Kind: garbage.Kind.Kind, Key: r.world.generated.key(garbage.Key)}
+	at := inject.Site{Act: "collect", Kind: garbage.Kind.Kind, Key: r.world.generated.Key(garbage.Key)}
 	if r.faults.at(at, inject.SetOf(FaultLate)) == FaultLate {
 		r.trace.fault("gc", "delays "+name, FaultLate)
 		return true

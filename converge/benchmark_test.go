@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/state"
 )
 
 // tenCalls creates three ConfigMaps and a Service for a Secret with ten calls, and checks them with six.
@@ -109,24 +110,24 @@ func BenchmarkRun(b *testing.B) {
 // BenchmarkDifferences compares two states of 20 objects, of which one has a field that differs in each run.
 func BenchmarkDifferences(b *testing.B) {
 	p := mustPlan(b, tenCallsScenarios()["direct"])
-	state := func(password string) *snapshot {
+	state := func(password string) *state.Snapshot {
 		secrets := []client.Object{newSecret("a")}
 		secrets[0].(*corev1.Secret).Data["password"] = []byte(password)
 		var deployments []client.Object
 		for n := range 19 {
 			deployments = append(deployments, deploymentOf(newSecret(fmt.Sprint("a-", n))))
 		}
-		return &snapshot{
-			kinds: []schema.GroupVersionKind{
+		return &state.Snapshot{
+			Kinds: []schema.GroupVersionKind{
 				corev1.SchemeGroupVersion.WithKind("Secret"), appsv1.SchemeGroupVersion.WithKind("Deployment"),
 			},
-			objects: [][]client.Object{secrets, deployments},
+			Objects: [][]client.Object{secrets, deployments},
 		}
 	}
 	want, masked := state("1"), map[string]bool{"Secret default/a:data.password": true}
 	b.ReportAllocs()
 	for b.Loop() {
-		if found := p.reader().differences(want, state("2"), masked); len(found) > 0 {
+		if found := p.reader().Differences(want, state("2"), masked); len(found) > 0 {
 			b.Fatal(found)
 		}
 	}

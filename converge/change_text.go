@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 )
 
 // mostChanges limits the changed fields in a line of a timeline.
@@ -106,7 +107,7 @@ func (d *fieldChanges) addMap(path string, before, after map[string]any) {
 	for _, key := range phrase.SortedKeys(all) {
 		field := key
 		switch {
-		case !plainKey(key):
+		case !state.PlainKey(key):
 			field = path + "[" + key + "]"
 		case path != "":
 			field = path + "." + key
@@ -234,7 +235,7 @@ func isStrings(list []any) bool {
 // isTimeValue reports whether a value is a time, or not set.
 func isTimeValue(value any) bool {
 	s, ok := value.(string)
-	return value == nil || ok && isTime(s)
+	return value == nil || ok && state.IsTime(s)
 }
 
 // isCondition reports whether an item of a list is a condition.

@@ -120,7 +120,7 @@ func (c Cloud) CreateOnce(ctx context.Context, token, prefix, value string) (key
 		}
 		s.named[prefix]++
 		key = fmt.Sprintf("%s%d", prefix, s.named[prefix])
-		world.generated.learn(key, prefix)
+		world.generated.Learn(key, prefix)
 		s.set(key, value)
 		if token != "" {
 			if s.tokens == nil {

@@ -54,7 +54,7 @@ func (h eventHistory) stuckObjects(primary schema.GroupVersionKind) []*stuck {
 				continue
 			}
 			s := &stuck{
-				objectOf: objectOf{kind, client.ObjectKeyFromObject(obj)}, name: h.names.thing(kind, obj).String(),
+				objectOf: objectOf{kind, client.ObjectKeyFromObject(obj)}, name: h.names.Thing(kind, obj).String(),
 				obj: obj, primary: kind == primary,
 			}
 			for _, finalizer := range obj.GetFinalizers() {

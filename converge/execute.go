@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/state"
 )
 
 // outcome is the result of a run.
@@ -20,7 +21,7 @@ type outcome struct {
 	points     []inject.Injectable
 	// injected is how many faults of the schedule were injected.
 	injected  int
-	settled   []*snapshot
+	settled   []*state.Snapshot
 	settledAt []int
 	// settledErrs are the errors of the last reconciles before each Settle.
 	settledErrs []error
@@ -109,11 +110,11 @@ func (r *run) outcome() outcome {
 }
 
 // at returns the state at the end of a step.
-func (o *outcome) at(step int) *snapshot {
+func (o *outcome) at(step int) *state.Snapshot {
 	for i, at := range o.settledAt {
 		if at == step {
 			return o.settled[i]
 		}
 	}
-	return &snapshot{}
+	return &state.Snapshot{}
 }

@@ -48,7 +48,7 @@ func (w *world) keyOfCall(c *call) types.NamespacedName {
 	if c.obj != nil && c.obj.GetGenerateName() != "" && strings.HasPrefix(c.Key.Name, c.obj.GetGenerateName()) {
 		return types.NamespacedName{Namespace: c.Key.Namespace, Name: c.obj.GetGenerateName() + "*"}
 	}
-	return w.generated.key(c.Key)
+	return w.generated.Key(c.Key)
 }
 
 // changeOf describes what a write has changed, as far as a line has room for.

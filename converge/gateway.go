@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/workloads"
 )
 
@@ -108,7 +109,7 @@ func (g *gateway) fault(c *call) Fault {
 	r := g.run
 	at := c.Site
 	at.Program = c.process.program.name
-	at.Kind, at.Key = r.world.generated.replace(at.Kind), r.world.generated.key(at.Key)
+	at.Kind, at.Key = r.world.generated.Replace(at.Kind), r.world.generated.Key(at.Key)
 	r.users.disturb("before", at)
 	faults, rival := g.faultsOf(c), r.processes.rival(c)
 	if rival != "" {
@@ -172,7 +173,7 @@ func (g *gateway) objectFaults(c *call) inject.Set {
 	}
 	// An object with a generated name would get another name, and an applied object would keep fields that the other
 	// client owns.
-	if len(stored.GetFinalizers()) > 0 || generated || hasGeneratedName(stored) || applied(stored) {
+	if len(stored.GetFinalizers()) > 0 || generated || state.HasGeneratedName(stored) || applied(stored) {
 		faults &^= inject.SetOf(FaultRecreated)
 	}
 	return faults

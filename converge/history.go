@@ -15,14 +15,15 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
 // eventHistory is what has happened to the objects of a run, and who has changed them.
 type eventHistory struct {
 	server  *memapi.Server
-	names   generatedNames
-	reader  reader
+	names   state.GeneratedNames
+	reader  state.Reader
 	authors []authored
 	// isProgram reports whether a client is that of a program.
 	isProgram func(client string) bool
@@ -85,7 +86,7 @@ func (h eventHistory) revisions(after int64) []revision {
 		if e.Client == phrase.User || e.Client == phrase.AnotherClient || e.Client == phrase.GarbageCollector {
 			continue
 		}
-		r := revision{event: e, writer: writer{client: e.Client}, object: h.names.thing(e.Kind, e.Object).String()}
+		r := revision{event: e, writer: writer{client: e.Client}, object: h.names.Thing(e.Kind, e.Object).String()}
 		if author, ok := h.authorOf(e.Version); ok {
 			at = author.at
 			r.writer, r.cause = author.by.writer(e.Client), author.by.cause
@@ -116,13 +117,13 @@ func (a *author) writer(client string) writer { return writer{client, a.controll
 
 // changedFields lists the fields that a change has changed, in the order of their paths.
 func (h eventHistory) changedFields(e memapi.Event) []fieldRevision {
-	replace := &replacer{uids: strings.NewReplacer(), names: h.names}
-	before, after := h.reader.fieldsOf(e.Kind, e.Old, replace), h.reader.fieldsOf(e.Kind, e.Object, replace)
+	replace := &state.Replacer{Uids: strings.NewReplacer(), Names: h.names}
+	before, after := h.reader.FieldsOf(e.Kind, e.Old, replace), h.reader.FieldsOf(e.Kind, e.Object, replace)
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	var found []fieldRevision
 	for _, path := range phrase.SortedKeys(all) {
-		if from, to := before[path].value, after[path].value; from != to {
+		if from, to := before[path].Value, after[path].Value; from != to {
 			found = append(found, fieldRevision{path, from, to})
 		}
 	}
@@ -191,5 +192,5 @@ func (h eventHistory) reason(r revision) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(", because of %s %s by %s", inject.EventNames[e.Type], h.names.thing(e.Kind, e.Object), e.Client)
+	return fmt.Sprintf(", because of %s %s by %s", inject.EventNames[e.Type], h.names.Thing(e.Kind, e.Object), e.Client)
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"trueup.dev/converge/internal/state"
 )
 
 // knowledge is what runs have taught about a plan, for further runs.
@@ -13,7 +15,7 @@ type knowledge struct {
 	// reference is the run without faults, or nil before it.
 	reference *reference
 	// random are the names that contain random letters.
-	random randomNames
+	random state.RandomNames
 	// waits is set if primary objects become ready only when their workloads are available.
 	waits bool
 	// probesRoles is set while runs find out which rules of roles are missing.

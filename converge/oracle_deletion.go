@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/nilcheck"
 )
@@ -45,27 +46,27 @@ func (o *deletionOracle) effect(primary client.Object, effect string) {
 }
 
 // settled checks what exists when the controller is idle. again reconciles all objects once more.
-func (o *deletionOracle) settled(s *snapshot, again func()) {
+func (o *deletionOracle) settled(s *state.Snapshot, again func()) {
 	if o.trace.step < len(o.plan.Steps)-1 {
 		return // a deletion may wait for the users
 	}
 	if o.stuck(again) || len(o.world.server.List(o.running.primary)) > 0 || o.plan.Desired != nil {
 		return
 	}
-	for i, kind := range s.kinds {
-		for _, obj := range s.objects[i] {
-			if o.world.leftOver(obj) && o.leftOver(s.generated.thing(kind, obj).String()) {
+	for i, kind := range s.Kinds {
+		for _, obj := range s.Objects[i] {
+			if o.world.leftOver(obj) && o.leftOver(s.Generated.Thing(kind, obj).String()) {
 				return
 			}
 		}
 	}
-	for _, key := range phrase.SortedKeys(s.cloud) {
+	for _, key := range phrase.SortedKeys(s.Cloud) {
 		if o.leftOver("cloud " + key) {
 			return
 		}
 	}
-	for _, key := range phrase.SortedKeys(s.outside.values) {
-		if _, given := o.world.given.values[key]; !given && o.leftOver(outsideName(key)) {
+	for _, key := range phrase.SortedKeys(s.Outside.Values) {
+		if _, given := o.world.given.Values[key]; !given && o.leftOver(state.OutsideName(key)) {
 			return
 		}
 	}

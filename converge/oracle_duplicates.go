@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -28,7 +29,7 @@ type duplicatesOracle struct {
 
 // changed counts a creation or deletion.
 func (o *duplicatesOracle) changed(e memapi.Event) {
-	t := o.world.generated.thing(e.Kind, e.Object)
+	t := o.world.generated.Thing(e.Kind, e.Object)
 	mine := o.plan.isProgram(e.Client)
 	switch {
 	case e.Type == watch.Added && mine:
@@ -38,7 +39,7 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 		o.created[t]++
 		o.live[t]++
 		o.most[t] = max(o.most[t], o.live[t])
-		if t.key.Name != e.Key.Name && o.writing != nil {
+		if t.Key.Name != e.Key.Name && o.writing != nil {
 			o.creators[e.Object.GetUID()] = o.writing
 		}
 	case e.Type == watch.Deleted:
@@ -59,7 +60,7 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 // delete counts a deletion. An object with a generated name that was created by a reconcile that did not end, or
 // failed, may be deleted and replaced by another one: a later reconcile cannot know that the first one is what it
 // needs.
-func (o *duplicatesOracle) delete(t thing, uid types.UID) {
+func (o *duplicatesOracle) delete(t state.Thing, uid types.UID) {
 	if creator := o.creators[uid]; creator != nil && (!creator.returned || creator.err != nil) {
 		o.created[t]--
 		return
@@ -69,7 +70,7 @@ func (o *duplicatesOracle) delete(t thing, uid types.UID) {
 
 // cloudChanged counts a creation or deletion in the external system.
 func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
-	t := thing{schema.GroupVersionKind{Kind: "cloud"}, o.world.generated.key(types.NamespacedName{Name: key})}
+	t := state.Thing{Kind: schema.GroupVersionKind{Kind: "cloud"}, Key: o.world.generated.Key(types.NamespacedName{Name: key})}
 	if !existed {
 		o.created[t]++
 	} else if verb == "delete" {
@@ -90,7 +91,7 @@ func (o *duplicatesOracle) explainAll(kind schema.GroupVersionKind, key types.Na
 		return
 	}
 	done[stored.GetUID()] = true
-	o.explained[o.world.generated.thing(kind, stored)]++
+	o.explained[o.world.generated.Thing(kind, stored)]++
 	namespace := kind.Group == "" && kind.Kind == "Namespace"
 	for _, dependent := range o.world.server.Kinds() {
 		for _, obj := range o.world.server.List(dependent) {
@@ -110,14 +111,14 @@ func (o *duplicatesOracle) check(skipped []int) {
 	for _, c := range []struct {
 		cause  Cause
 		verb   string
-		counts func(*ledger) map[thing]int
+		counts func(*ledger) map[state.Thing]int
 	}{
-		{CauseDeletedAgain, "deleted", func(l *ledger) map[thing]int { return l.deleted }},
-		{CauseCreatedAgain, "created", func(l *ledger) map[thing]int { return l.created }},
-		{CauseLiveAtOnce, "live at once", func(l *ledger) map[thing]int { return l.most }},
+		{CauseDeletedAgain, "deleted", func(l *ledger) map[state.Thing]int { return l.deleted }},
+		{CauseCreatedAgain, "created", func(l *ledger) map[state.Thing]int { return l.created }},
+		{CauseLiveAtOnce, "live at once", func(l *ledger) map[state.Thing]int { return l.most }},
 	} {
 		counts := c.counts(&o.ledger)
-		for _, t := range slices.SortedFunc(maps.Keys(counts), func(a, b thing) int {
+		for _, t := range slices.SortedFunc(maps.Keys(counts), func(a, b state.Thing) int {
 			return strings.Compare(a.String(), b.String())
 		}) {
 			expected := o.plan.expected(c.cause, c.counts, t, skipped)

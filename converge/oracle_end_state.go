@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -39,7 +40,7 @@ func newEndStateOracle(e evidence) endStateOracle {
 func (o *endStateOracle) changed(e memapi.Event) {
 	if e.Type == watch.Deleted && o.world.foreign[e.Object.GetUID()] && o.plan.isProgram(e.Client) &&
 		!o.losesOwner(e.Object) {
-		name := e.Kind.Kind + " " + phrase.Name(o.world.generated.key(e.Key))
+		name := e.Kind.Kind + " " + phrase.Name(o.world.generated.Key(e.Key))
 		o.violate(Violation{
 			Oracle: OracleEndState, Cause: CauseMissing, About: name,
 			Message: name + " is missing: users have created it, and the controller deletes it",
@@ -61,7 +62,7 @@ func (o *endStateOracle) losesOwner(obj client.Object) bool {
 	})
 }
 
-func (o *endStateOracle) check(s *snapshot, skipped []int) {
+func (o *endStateOracle) check(s *state.Snapshot, skipped []int) {
 	if o.running.Desired != nil {
 		if err := o.desired(); err != nil {
 			o.violate(Violation{Oracle: OracleEndState, Cause: CauseNotDesired, Message: err.Error()})
@@ -72,21 +73,21 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 		return
 	}
 	reference := o.running.reference
-	var found []difference
+	var found []state.Difference
 	for i, b := range reference.baselines(skipped) {
 		// A change of the users that was replaced before it was handled need not have an effect.
-		if others := o.plan.reader().differences(b.at(o.trace.step), s, reference.masked); i == 0 {
+		if others := o.plan.reader().Differences(b.at(o.trace.step), s, reference.masked); i == 0 {
 			found = others
 		} else {
 			found = inBoth(found, others)
 		}
 	}
-	found = slices.DeleteFunc(found, func(d difference) bool { return o.excepts(o.oracleOf(d), d.name) })
+	found = slices.DeleteFunc(found, func(d state.Difference) bool { return o.excepts(o.oracleOf(d), d.Name) })
 	if len(found) == 0 {
 		return
 	}
-	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
-	if stable := slices.DeleteFunc(slices.Clone(found), func(d difference) bool {
+	slices.SortStableFunc(found, func(a, b state.Difference) int { return cmp.Compare(a.Rank(), b.Rank()) })
+	if stable := slices.DeleteFunc(slices.Clone(found), func(d state.Difference) bool {
 		return o.unstable(d) != ""
 	}); len(stable) > 0 {
 		found = stable
@@ -98,10 +99,10 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 	}
 	first := found[0]
 	v := Violation{
-		Oracle: o.oracleOf(first), Cause: first.cause, About: first.name, Message: first.lines[0], Details: first.lines[1:],
+		Oracle: o.oracleOf(first), Cause: first.Cause, About: first.Name, Message: first.Lines[0], Details: first.Lines[1:],
 	}
 	for _, d := range found[1:] {
-		v.Details = append(v.Details, d.lines...)
+		v.Details = append(v.Details, d.Lines...)
 	}
 	if v.Oracle == OracleDuplicates {
 		v.Cause = CauseDuplicate
@@ -111,11 +112,11 @@ func (o *endStateOracle) check(s *snapshot, skipped []int) {
 }
 
 // describe adds to a violation of an upgrade which version has created the object, and what it is compared with.
-func (o *endStateOracle) describe(v *Violation, d difference) {
+func (o *endStateOracle) describe(v *Violation, d state.Difference) {
 	if o.plan.upgrade == nil {
 		return
 	}
-	if author := o.authors[d.uid]; author != "" && d.cause == CauseUnexpected {
+	if author := o.authors[d.Uid]; author != "" && d.Cause == CauseUnexpected {
 		v.Message += ": the " + author + " has created it"
 		if author != o.running.version {
 			v.Message += ", and the " + o.running.version + " does not delete it"
@@ -126,11 +127,11 @@ func (o *endStateOracle) describe(v *Violation, d difference) {
 }
 
 // oracleOf returns the oracle that reports a difference.
-func (o *endStateOracle) oracleOf(d difference) Oracle {
+func (o *endStateOracle) oracleOf(d state.Difference) Oracle {
 	switch {
-	case d.cause == CauseUnexpected && o.existedBefore(d.name):
+	case d.Cause == CauseUnexpected && o.existedBefore(d.Name):
 		return OracleDeletion
-	case d.extra:
+	case d.Extra:
 		return OracleDuplicates
 	}
 	return OracleEndState
@@ -138,11 +139,11 @@ func (o *endStateOracle) oracleOf(d difference) Oracle {
 
 // unstable returns why an object cannot be compared that is missing or should not exist, or "": the runs without faults
 // differ in which objects of its kind exist.
-func (o *endStateOracle) unstable(d difference) string {
-	if d.cause == CauseDifferent {
+func (o *endStateOracle) unstable(d state.Difference) string {
+	if d.Cause == CauseDifferent {
 		return ""
 	}
-	kind, _, _ := strings.Cut(d.name, " ")
+	kind, _, _ := strings.Cut(d.Name, " ")
 	return o.running.reference.unstable[kind]
 }
 
@@ -157,16 +158,16 @@ func (o *endStateOracle) desired() error {
 }
 
 // inBoth returns the differences of objects that also differ from another state.
-func inBoth(found, others []difference) []difference {
-	return slices.DeleteFunc(found, func(d difference) bool {
-		return !slices.ContainsFunc(others, func(o difference) bool { return o.name == d.name })
+func inBoth(found, others []state.Difference) []state.Difference {
+	return slices.DeleteFunc(found, func(d state.Difference) bool {
+		return !slices.ContainsFunc(others, func(o state.Difference) bool { return o.Name == d.Name })
 	})
 }
 
 // existedBefore reports whether an object existed at some Settle of the run without faults.
 func (o *endStateOracle) existedBefore(name string) bool {
-	return slices.ContainsFunc(o.running.reference.settled, func(s *snapshot) bool {
-		return o.plan.reader().flatten(s)[name] != nil
+	return slices.ContainsFunc(o.running.reference.settled, func(s *state.Snapshot) bool {
+		return o.plan.reader().Flatten(s)[name] != nil
 	})
 }
 
@@ -178,8 +179,8 @@ func (o *endStateOracle) written(c *call, uid types.UID) {
 	if uid == "" || stored == nil || stored.GetUID() != uid || stored.GetDeletionTimestamp() != nil {
 		return
 	}
-	if _, ok := stored.GetAnnotations()[touched]; !ok {
-		name := c.gvk.Kind + " " + phrase.Name(o.world.generated.key(c.Key))
+	if _, ok := stored.GetAnnotations()[state.Touched]; !ok {
+		name := c.gvk.Kind + " " + phrase.Name(o.world.generated.Key(c.Key))
 		o.violate(Violation{
 			Oracle: OracleEndState, Cause: CauseOverwritten, About: name,
 			Message: c.Act + " " + name + " overwrites a change of another client",

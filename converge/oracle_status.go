@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -28,7 +29,7 @@ type statusOracle struct {
 	// readies are the states in which objects became ready.
 	readies []readiness
 	// flapped is a workload that has no available replica for a while.
-	flapped thing
+	flapped state.Thing
 }
 
 // readiness is the state in which an object became ready.
@@ -37,7 +38,7 @@ type readiness struct {
 	at    time.Time
 	name  string
 	uid   types.UID
-	state *snapshot
+	state *state.Snapshot
 }
 
 func (o *statusOracle) report(cause Cause, name, format string, args ...any) {
@@ -51,19 +52,19 @@ func (o *statusOracle) changed(e memapi.Event) {
 	if e.Type != watch.Modified {
 		return
 	}
-	before, after := statusOf(e.Old), statusOf(e.Object)
+	before, after := state.StatusOf(e.Old), state.StatusOf(e.Object)
 	name, generation := o.primaryName(e.Object), e.Object.GetGeneration()
 	switch {
-	case after.observed > generation:
-		o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", after.observed, generation)
-	case after.observed < before.observed && !o.world.lateWrite:
-		o.report(CauseObservedGeneration, name, "observedGeneration goes from %d back to %d", before.observed, after.observed)
+	case after.Observed > generation:
+		o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", after.Observed, generation)
+	case after.Observed < before.Observed && !o.world.lateWrite:
+		o.report(CauseObservedGeneration, name, "observedGeneration goes from %d back to %d", before.Observed, after.Observed)
 	}
-	for _, condition := range after.conditions {
+	for _, condition := range after.Conditions {
 		if condition.ObservedGeneration > generation {
 			o.conditionGeneration(name, condition, generation)
 		}
-		old := meta.FindStatusCondition(before.conditions, condition.Type)
+		old := meta.FindStatusCondition(before.Conditions, condition.Type)
 		if old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() &&
 			!old.LastTransitionTime.Equal(&condition.LastTransitionTime) {
 			o.report(
@@ -73,7 +74,7 @@ func (o *statusOracle) changed(e memapi.Event) {
 		}
 	}
 	// Only in runs without faults: with faults, a Ready condition may be based on a stale cache.
-	if o.plan.recordsReference() && after.ready(generation) && !before.ready(e.Old.GetGeneration()) {
+	if o.plan.recordsReference() && after.Ready(generation) && !before.Ready(e.Old.GetGeneration()) {
 		o.readies = append(o.readies, readiness{
 			o.trace.step, time.Now(), name, e.Object.GetUID(), o.world.snapshot(),
 		})
@@ -96,13 +97,13 @@ func (o *statusOracle) settled() {
 		if obj.GetDeletionTimestamp() != nil {
 			continue // the deletion is another generation, which another finalizer may delay
 		}
-		status, name, generation := statusOf(obj), o.primaryName(obj), obj.GetGeneration()
-		if status.observed != 0 && status.observed != generation {
-			o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", status.observed, generation)
+		status, name, generation := state.StatusOf(obj), o.primaryName(obj), obj.GetGeneration()
+		if status.Observed != 0 && status.Observed != generation {
+			o.report(CauseObservedGeneration, name, "observedGeneration is %d, of generation %d", status.Observed, generation)
 			return
 		}
-		for _, condition := range status.conditions {
-			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != generation && !status.unready(generation) {
+		for _, condition := range status.Conditions {
+			if condition.ObservedGeneration != 0 && condition.ObservedGeneration != generation && !status.Unready(generation) {
 				o.conditionGeneration(name, condition, generation)
 				return
 			}
@@ -120,9 +121,9 @@ func (o *statusOracle) checkReady() {
 	}
 	for _, ready := range o.readies {
 		for _, w := range ready.workloads() {
-			if o.running.waits && w.observed < w.generation {
+			if o.running.waits && w.Observed < w.Generation {
 				early(CauseReadyBeforeRollout, ready, fmt.Sprintf(
-					"%s is rolled out: its generation is %d, and that of its status %d", w.name, w.generation, w.observed,
+					"%s is rolled out: its generation is %d, and that of its status %d", w.Name, w.Generation, w.Observed,
 				))
 				return
 			}
@@ -142,17 +143,17 @@ func (o *statusOracle) missing(ready readiness) string {
 		return ""
 	}
 	settled := o.trace.settled[at]
-	if settled.count(o.running.primary) == 1 { // otherwise it may belong to another primary object
-		for _, key := range phrase.SortedKeys(settled.cloud) {
-			if _, ok := ready.state.cloud[key]; !ok && o.world.cloud.created[key].Sub(ready.at) < pollTime {
+	if settled.Count(o.running.primary) == 1 { // otherwise it may belong to another primary object
+		for _, key := range phrase.SortedKeys(settled.Cloud) {
+			if _, ok := ready.state.Cloud[key]; !ok && o.world.cloud.created[key].Sub(ready.at) < pollTime {
 				return "cloud " + key
 			}
 		}
 	}
-	then, names := o.plan.reader().flatten(ready.state), settled.names()
-	for n, kind := range settled.kinds {
-		for _, obj := range settled.objects[n] {
-			name := names.thing(kind, obj).String()
+	then, names := o.plan.reader().Flatten(ready.state), settled.Names()
+	for n, kind := range settled.Kinds {
+		for _, obj := range settled.Objects[n] {
+			name := names.Thing(kind, obj).String()
 			created := obj.GetCreationTimestamp()
 			if then[name] == nil && created.Sub(ready.at) < pollTime && isOwnedBy(obj, ready.uid) {
 				return name
@@ -163,11 +164,11 @@ func (o *statusOracle) missing(ready readiness) string {
 }
 
 // workloads are those of the object that became ready.
-func (ready readiness) workloads() []workload {
-	var found []workload
-	for n, kind := range ready.state.kinds {
-		for _, obj := range ready.state.objects[n] {
-			if w, ok := workloadOf(kind, obj); ok && isOwnedBy(obj, ready.uid) {
+func (ready readiness) workloads() []state.Workload {
+	var found []state.Workload
+	for n, kind := range ready.state.Kinds {
+		for _, obj := range ready.state.Objects[n] {
+			if w, ok := state.WorkloadOf(kind, obj); ok && isOwnedBy(obj, ready.uid) {
 				found = append(found, w)
 			}
 		}
@@ -179,20 +180,20 @@ func (ready readiness) workloads() []workload {
 // still is Ready. That is a violation only if the workload is the one fault, and if no request is queued.
 func (o *statusOracle) recovering(kind schema.GroupVersionKind, key types.NamespacedName, of processes) {
 	obj := o.world.server.Get(kind, key)
-	if obj == nil || o.flapped != o.world.generated.thing(kind, obj) || !o.running.waits || o.faults > 1 {
+	if obj == nil || o.flapped != o.world.generated.Thing(kind, obj) || !o.running.waits || o.faults > 1 {
 		return
 	}
 	if !of.empty() || of.haveRunnables() {
 		return
 	}
-	o.flapped = thing{}
+	o.flapped = state.Thing{}
 	for _, primary := range o.world.server.List(o.running.primary) {
 		if isOwnedBy(obj, primary.GetUID()) && primary.GetDeletionTimestamp() == nil &&
-			statusOf(primary).ready(primary.GetGeneration()) {
+			state.StatusOf(primary).Ready(primary.GetGeneration()) {
 			name := o.primaryName(primary)
 			o.violate(Violation{
 				Oracle: OracleStatus, Cause: CauseReadyUnavailable, About: name,
-				Message: fmt.Sprintf("%s is Ready although %s has no available replica", name, o.world.generated.thing(kind, obj)),
+				Message: fmt.Sprintf("%s is Ready although %s has no available replica", name, o.world.generated.Thing(kind, obj)),
 			})
 			return
 		}
@@ -207,10 +208,10 @@ func readyMeansAvailable(o outcome) bool {
 	}
 	workloads := o.readies[0].workloads()
 	return len(workloads) > 0 &&
-		!slices.ContainsFunc(workloads, func(w workload) bool { return w.observed < w.generation || w.available < w.wanted })
+		!slices.ContainsFunc(workloads, func(w state.Workload) bool { return w.Observed < w.Generation || w.Available < w.Wanted })
 }
 
 // isFlapping makes a workload the one that recovering checks.
 func (o *statusOracle) isFlapping(kind schema.GroupVersionKind, obj client.Object) {
-	o.flapped = o.world.generated.thing(kind, obj)
+	o.flapped = o.world.generated.Thing(kind, obj)
 }

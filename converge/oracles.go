@@ -10,6 +10,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -128,7 +129,7 @@ func (o *oracles) cloudChanged(verb, key string, existed, counted bool, primary 
 
 // settled checks the state at a Settle, until an oracle fails: all share one verdict. again reconciles all objects once
 // more.
-func (o *oracles) settled(s *snapshot, skipped []int, of processes, again func()) {
+func (o *oracles) settled(s *state.Snapshot, skipped []int, of processes, again func()) {
 	o.endState.check(s, skipped)
 	if !o.endState.failed() {
 		o.deletion.settled(s, again)

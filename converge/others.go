@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 )
 
 // otherClient is another client, not a controller of the scenario, that changes objects just before the process writes
@@ -67,7 +68,7 @@ func (o *otherClient) annotate(c *call) error {
 
 // mark sets the annotation to a JSON value.
 func (o *otherClient) mark(obj client.Object, value string) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, touched, value)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, state.Touched, value)
 	return o.run.world.other.Patch(o.run.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
@@ -77,7 +78,7 @@ func (o *otherClient) hasAnnotated(c *call) bool {
 	if stored == nil {
 		return false
 	}
-	_, ok := stored.GetAnnotations()[touched]
+	_, ok := stored.GetAnnotations()[state.Touched]
 	return ok
 }
 

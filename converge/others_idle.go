@@ -15,6 +15,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/workloads"
 )
 
@@ -40,10 +41,10 @@ func (o *otherClient) disturbObject(kind schema.GroupVersionKind, obj client.Obj
 	key := client.ObjectKeyFromObject(obj)
 	faults := inject.SetOf(FaultChildDeleted, FaultDrift)
 	actor := r.actors.of(kind)
-	if w, ok := workloadOf(kind, obj); ok && actor != nil && actor.restores && w.available > 0 {
+	if w, ok := state.WorkloadOf(kind, obj); ok && actor != nil && actor.restores && w.Available > 0 {
 		faults |= inject.SetOf(FaultFlap)
 	}
-	switch r.faults.at(inject.Site{Act: "quiet", Kind: kind.Kind, Key: r.world.generated.key(key)}, faults) {
+	switch r.faults.at(inject.Site{Act: "quiet", Kind: kind.Kind, Key: r.world.generated.Key(key)}, faults) {
 	case FaultChildDeleted:
 		o.change(kind, key, "delete", FaultChildDeleted, func(obj client.Object) error {
 			return r.world.other.Delete(r.ctx, obj, background)

@@ -123,8 +123,8 @@ func TestOutsideContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &plan{input: input{Scenario: Scenario{Outside: func() any { return c.content }}}}
 			got, err := p.outside()
-			if (err != nil) != c.failure || !maps.Equal(got.values, c.want) {
-				t.Errorf("got %v, %v, want %v", got.values, err, c.want)
+			if (err != nil) != c.failure || !maps.Equal(got.Values, c.want) {
+				t.Errorf("got %v, %v, want %v", got.Values, err, c.want)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
 	"trueup.dev/internal/nilcheck"
@@ -52,7 +53,7 @@ type input struct {
 	selectors map[schema.GroupVersionKind]labels.Selector
 	except    []exceptionOf
 	// masks are those of the scenario.
-	masks []mask
+	masks []state.Mask
 	// upgrade is set for runs in which the version of the program changes, and version for those of one version of an
 	// upgrade.
 	upgrade *upgrade
@@ -112,10 +113,10 @@ func newPlan(s Scenario) (*plan, error) {
 
 // addMask adds a mask, unless the scheme does not have its kind.
 func (p *plan) addMask(m Mask) {
-	of := mask{field: m.Field}
+	of := state.Mask{Field: m.Field}
 	if m.Object != nil {
 		var err error
-		if of.kind, err = apiutil.GVKForObject(m.Object, p.Scheme); err != nil {
+		if of.Kind, err = apiutil.GVKForObject(m.Object, p.Scheme); err != nil {
 			return
 		}
 	}
@@ -123,7 +124,9 @@ func (p *plan) addMask(m Mask) {
 }
 
 // reader returns what compares states of the scenario.
-func (p *plan) reader() reader { return reader{p.registry, p.applier, p.masks} }
+func (p *plan) reader() state.Reader {
+	return state.Reader{Registry: p.registry, Applier: p.applier, Masks: p.masks}
+}
 
 // scenarioCheck fills in a plan, and collects the problems of its scenario.
 type scenarioCheck struct {

@@ -12,6 +12,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 )
 
 // reference has the runs without faults, which other runs are compared to.
@@ -77,7 +78,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	if p.upgrade != nil {
 		return p.referVersions(t)
 	}
-	p.reference, p.random = nil, randomNames{}
+	p.reference, p.random = nil, state.RandomNames{}
 	var first outcome
 	p.findRead(func() outcome {
 		p.probesRoles = true
@@ -90,7 +91,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 	p.probesRoles = false
 	p.waits = false
 	one := p.execute(t, nil, p.usual(), nil)
-	for p.random.find(first.settled, one.settled) { // names that contain random ones are found next
+	for p.random.Find(first.settled, one.settled) { // names that contain random ones are found next
 		first, one = p.execute(t, nil, p.usual(), nil), p.execute(t, nil, p.usual(), nil)
 	}
 	if len(one.violations) > 0 {
@@ -110,7 +111,7 @@ func (p *plan) refer(t *testing.T) (outcome, bool) {
 		}
 	}
 	r := newReference(one)
-	p.reader().mask(r.masked, one.settled, other.settled)
+	p.reader().AddDiffering(r.masked, one.settled, other.settled)
 	for step, s := range p.Steps[:len(p.Steps)-1] {
 		if s.settle {
 			p.skip(t, r, []int{step})
@@ -282,7 +283,7 @@ func (p *plan) repeat(t *testing.T, b *baseline) {
 		if v.lateGarbage {
 			continue
 		}
-		p.reader().mask(p.reference.masked, b.settled, o.settled)
+		p.reader().AddDiffering(p.reference.masked, b.settled, o.settled)
 		if v.seed == p.seed {
 			p.findUnstable(b.settled, o.settled)
 		}
@@ -290,13 +291,13 @@ func (p *plan) repeat(t *testing.T, b *baseline) {
 }
 
 // findUnstable finds the objects that only one of two runs with equal UIDs has.
-func (p *plan) findUnstable(a, b []*snapshot) {
+func (p *plan) findUnstable(a, b []*state.Snapshot) {
 	for i := range min(len(a), len(b)) {
-		if alike(a[i], b[i]) {
+		if state.Alike(a[i], b[i]) {
 			continue
 		}
-		one, other := p.reader().flatten(a[i]), p.reader().flatten(b[i])
-		for _, pair := range [][2]map[string]*flatObject{{one, other}, {other, one}} {
+		one, other := p.reader().Flatten(a[i]), p.reader().Flatten(b[i])
+		for _, pair := range [][2]map[string]*state.FlatObject{{one, other}, {other, one}} {
 			for _, name := range phrase.SortedKeys(pair[0]) {
 				kind, _, _ := strings.Cut(name, " ")
 				if pair[1][name] == nil && p.reference.unstable[kind] == "" {

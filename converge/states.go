@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/calledby"
 )
 
@@ -144,7 +145,7 @@ func newStates(t *testing.T, s Scenario, o StatesOptions) (*statesSearch, error)
 	if err != nil {
 		return nil, err
 	}
-	p.seed, p.random = o.Seed, randomNames{}
+	p.seed, p.random = o.Seed, state.RandomNames{}
 	space, err := newSpecSpace(p)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)

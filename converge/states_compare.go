@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/specs"
 )
 
@@ -21,7 +22,7 @@ type newObject struct {
 	*reference
 
 	plan             *plan
-	created, deleted *snapshot
+	created, deleted *state.Snapshot
 	// refused is set if the controller does not accept the spec.
 	refused bool
 	// rejected is the error of the creation, if a webhook rejects it.
@@ -109,7 +110,7 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 		if v, failed := n.violation(); failed {
 			return v, i + 1, true
 		}
-		previous := &snapshot{}
+		previous := &state.Snapshot{}
 		switch {
 		case w[i].deleted && accepted != nil:
 			previous = accepted.deleted // what it leaves behind on purpose
@@ -117,12 +118,12 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 			previous = o.at(settles[i-1])
 		}
 		found := x.compare(n, want, previous, o.at(settles[i]))
-		found = slices.DeleteFunc(found, func(d difference) bool { return remaining[d.name] })
+		found = slices.DeleteFunc(found, func(d state.Difference) bool { return remaining[d.Name] })
 		if len(found) > 0 {
 			return pathViolation(found, w[i]), i + 1, true
 		}
 		if w[i].deleted {
-			for name := range plan.reader().flatten(o.at(settles[i]).literal()) {
+			for name := range plan.reader().Flatten(o.at(settles[i]).Literal()) {
 				remaining[name] = true // the next object finds what stays by design
 			}
 			accepted = nil
@@ -140,15 +141,15 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 
 // compare compares a state, and the one before it, with that of a new object. It executes further runs without faults
 // before it reports a difference.
-func (x *statesSearch) compare(n *newObject, want, before, got *snapshot) []difference {
+func (x *statesSearch) compare(n *newObject, want, before, got *state.Snapshot) []state.Difference {
 	for {
-		found := n.plan.reader().differences(want, got, x.masks(n, want, got))
+		found := n.plan.reader().Differences(want, got, x.masks(n, want, got))
 		if len(found) > 0 && n.refused {
 			found = x.refusedDifferences(n, want, before, got)
 		}
-		found = slices.DeleteFunc(found, func(d difference) bool {
+		found = slices.DeleteFunc(found, func(d state.Difference) bool {
 			return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
-				return h.Field == "" && h.isFor(d.name)
+				return h.Field == "" && h.isFor(d.Name)
 			})
 		})
 		if len(found) == 0 || n.repeated {
@@ -160,7 +161,7 @@ func (x *statesSearch) compare(n *newObject, want, before, got *snapshot) []diff
 
 // expected returns the state that is expected after the last write, and the run that it comes from. It returns nil if
 // no object was created yet. before is the spec before the write.
-func (x *statesSearch) expected(s spec, before string, results []stored) (*snapshot, *newObject) {
+func (x *statesSearch) expected(s spec, before string, results []stored) (*state.Snapshot, *newObject) {
 	if now := results[len(results)-1]; now.key != "" {
 		n := x.newObject(now)
 		return n.created, n
@@ -174,34 +175,34 @@ func (x *statesSearch) expected(s spec, before string, results []stored) (*snaps
 	return nil, nil
 }
 
-func pathViolation(found []difference, s spec) Violation {
-	slices.SortStableFunc(found, func(a, b difference) int { return cmp.Compare(a.rank(), b.rank()) })
+func pathViolation(found []state.Difference, s spec) Violation {
+	slices.SortStableFunc(found, func(a, b state.Difference) int { return cmp.Compare(a.Rank(), b.Rank()) })
 	first := found[0]
-	v := Violation{Oracle: OraclePath, Cause: first.cause, About: first.name, Message: first.lines[0]}
+	v := Violation{Oracle: OraclePath, Cause: first.Cause, About: first.Name, Message: first.Lines[0]}
 	if s.deleted {
 		v.Message += ", compared with the deletion of an object that never changed"
 	} else {
 		v.Message += ", compared with a new object"
 	}
-	v.Details = slices.Clone(first.lines[1:])
+	v.Details = slices.Clone(first.Lines[1:])
 	for _, d := range found[1:] {
-		v.Details = append(v.Details, d.lines...)
+		v.Details = append(v.Details, d.Lines...)
 	}
 	return v
 }
 
 // masks returns the fields that may differ from a new object: those that differ between two new objects, and those that
 // may depend on earlier specs.
-func (x *statesSearch) masks(n *newObject, want, got *snapshot) map[string]bool {
+func (x *statesSearch) masks(n *newObject, want, got *state.Snapshot) map[string]bool {
 	if len(x.plan.Space.HistoryDependent) == 0 {
 		return n.masked
 	}
 	masked := maps.Clone(n.masked)
-	for _, s := range []*snapshot{want, got} {
-		for name, flat := range n.plan.reader().flatten(s) {
-			for path, f := range flat.read() {
+	for _, s := range []*state.Snapshot{want, got} {
+		for name, flat := range n.plan.reader().Flatten(s) {
+			for path, f := range flat.Read() {
 				if x.dependsOnHistory(name, path, f) {
-					masked[maskKey(name, f, f)] = true
+					masked[state.MaskKey(name, f, f)] = true
 				}
 			}
 		}
@@ -209,9 +210,9 @@ func (x *statesSearch) masks(n *newObject, want, got *snapshot) map[string]bool 
 	return masked
 }
 
-func (x *statesSearch) dependsOnHistory(name, path string, f field) bool {
+func (x *statesSearch) dependsOnHistory(name, path string, f state.Field) bool {
 	return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
-		return h.Field != "" && h.isFor(name) && (within(path, h.Field) || within(f.mask, h.Field))
+		return h.Field != "" && h.isFor(name) && (state.Within(path, h.Field) || state.Within(f.Mask, h.Field))
 	})
 }
 
@@ -220,20 +221,20 @@ func (h HistoryDependent) isFor(name string) bool {
 }
 
 // effectsOf returns how the states of two specs differ, apart from the spec itself.
-func (x *statesSearch) effectsOf(one, other *newObject) []difference {
+func (x *statesSearch) effectsOf(one, other *newObject) []state.Difference {
 	for {
-		var effects []difference
-		for _, d := range one.plan.reader().differences(one.created, other.created, one.masked) {
-			if d.name == x.primaryName() {
-				d.lines = slices.DeleteFunc(slices.Clone(d.lines), func(line string) bool {
-					field := strings.TrimPrefix(line, d.name+": ")
+		var effects []state.Difference
+		for _, d := range one.plan.reader().Differences(one.created, other.created, one.masked) {
+			if d.Name == x.primaryName() {
+				d.Lines = slices.DeleteFunc(slices.Clone(d.Lines), func(line string) bool {
+					field := strings.TrimPrefix(line, d.Name+": ")
 					return !strings.HasPrefix(field, "status") && !strings.HasPrefix(field, "metadata") ||
 						slices.ContainsFunc(foreignFields, func(name string) bool {
 							return strings.HasPrefix(field, foreignPath(name).String())
 						})
 				})
 			}
-			if len(d.lines) > 0 {
+			if len(d.Lines) > 0 {
 				effects = append(effects, d)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 )
 
 // faults changes a property and back, with each single fault at each point. The walk converges without faults, so that
@@ -105,13 +106,13 @@ func (x *statesSearch) effects() *StatesFailure {
 
 func (x *statesSearch) mayBeIgnored(path string) bool {
 	return slices.ContainsFunc(phrase.SortedKeys(x.plan.Space.Ignored), func(ignored string) bool {
-		return within(path, ignored)
+		return state.Within(path, ignored)
 	})
 }
 
 // hasEffectBelow reports whether a part of a property has an effect.
 func (x *statesSearch) hasEffectBelow(path string) bool {
 	return slices.ContainsFunc(phrase.SortedKeys(x.affecting), func(other string) bool {
-		return x.affecting[other] && within(other, path)
+		return x.affecting[other] && state.Within(other, path)
 	})
 }

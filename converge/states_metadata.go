@@ -57,7 +57,7 @@ func (x *statesSearch) metadata() *StatesFailure {
 	without, with := x.newObject(x.admit(walk{{}})[0]), x.newObject(x.admit(walk{one})[0])
 	var affected []string
 	for _, d := range x.effectsOf(without, with) {
-		affected = append(affected, d.name)
+		affected = append(affected, d.Name)
 	}
 	if len(affected) > 0 {
 		x.cert.Advice = append(x.cert.Advice, fmt.Sprintf(

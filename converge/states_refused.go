@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 )
 
 // refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, it did not
@@ -27,7 +28,7 @@ func (x *statesSearch) refused(o *outcome, settle int) bool {
 	if o.settledErrs[at] != nil || obj == nil {
 		return o.settledErrs[at] != nil
 	}
-	if observed := statusOf(obj).observed; observed != 0 && observed != obj.GetGeneration() {
+	if observed := state.StatusOf(obj).Observed; observed != 0 && observed != obj.GetGeneration() {
 		return true
 	}
 	return slices.ContainsFunc(refusalsOf(obj, x.firstReady), func(refusal string) bool {
@@ -41,18 +42,18 @@ func (x *statesSearch) learnStatus(obj client.Object) {
 	if obj == nil {
 		return
 	}
-	if x.firstReady = statusOf(obj).ready(obj.GetGeneration()); x.firstReady {
+	if x.firstReady = state.StatusOf(obj).Ready(obj.GetGeneration()); x.firstReady {
 		x.harmless = refusalsOf(obj, true)
 	}
 }
 
 // primaryIn returns the object in a state, or nil.
-func (x *statesSearch) primaryIn(s *snapshot) client.Object {
-	at := slices.Index(s.kinds, x.plan.primary)
+func (x *statesSearch) primaryIn(s *state.Snapshot) client.Object {
+	at := slices.Index(s.Kinds, x.plan.primary)
 	if at < 0 {
 		return nil
 	}
-	for _, obj := range s.objects[at] {
+	for _, obj := range s.Objects[at] {
 		if client.ObjectKeyFromObject(obj) == client.ObjectKeyFromObject(x.base) {
 			return obj
 		}
@@ -102,29 +103,29 @@ func refuses(text string) bool {
 // refusedDifferences compares a state with that of a new object whose spec the controller refuses. Fields and objects
 // may also remain as they were before. Those that a new object does not have may have changed: whether they should is
 // not known, see adviseHalf.
-func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *snapshot) []difference {
-	wanted, old, now := n.plan.reader().flatten(want), n.plan.reader().flatten(before), n.plan.reader().flatten(got)
+func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *state.Snapshot) []state.Difference {
+	wanted, old, now := n.plan.reader().Flatten(want), n.plan.reader().Flatten(before), n.plan.reader().Flatten(got)
 	masked := maps.Clone(x.masks(n, want, got))
-	for _, s := range []*snapshot{want, got} {
-		for name, flat := range n.plan.reader().flatten(s) {
+	for _, s := range []*state.Snapshot{want, got} {
+		for name, flat := range n.plan.reader().Flatten(s) {
 			if old[name] == nil || now[name] == nil {
 				continue
 			}
-			for path, f := range flat.read() {
-				was, existed := old[name].read()[path]
-				is, exists := now[name].read()[path]
+			for path, f := range flat.Read() {
+				was, existed := old[name].Read()[path]
+				is, exists := now[name].Read()[path]
 				inNew := wanted[name] != nil
 				if inNew {
-					_, inNew = wanted[name].read()[path]
+					_, inNew = wanted[name].Read()[path]
 				}
-				if was.value == is.value || existed && exists && !inNew {
-					masked[maskKey(name, f, f)] = true
+				if was.Value == is.Value || existed && exists && !inNew {
+					masked[state.MaskKey(name, f, f)] = true
 				}
 			}
 		}
 	}
-	found := inBoth(n.plan.reader().differences(want, got, masked), n.plan.reader().differences(before, got, nil))
-	return slices.DeleteFunc(found, func(d difference) bool { return d.cause == CauseUnexpected && old[d.name] != nil })
+	found := inBoth(n.plan.reader().Differences(want, got, masked), n.plan.reader().Differences(before, got, nil))
+	return slices.DeleteFunc(found, func(d state.Difference) bool { return d.Cause == CauseUnexpected && old[d.Name] != nil })
 }
 
 // mostHalves is how many half changes are reported.
@@ -132,16 +133,16 @@ const mostHalves = 5
 
 // adviseHalf reports that a refused change was made in part: some dependents have changed, and others have not,
 // although a new object has other ones. This may be intended.
-func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *snapshot) {
-	wanted, old, now := n.plan.reader().flatten(n.created), n.plan.reader().flatten(before), n.plan.reader().flatten(got)
-	same := comparison{before, got}.sameFlat
+func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *state.Snapshot) {
+	wanted, old, now := n.plan.reader().Flatten(n.created), n.plan.reader().Flatten(before), n.plan.reader().Flatten(got)
+	same := state.Comparison{A: before, B: got}.SameFlat
 	var changed, kept []string
 	for _, name := range phrase.SortedKeys(old) {
 		switch f := now[name]; {
 		case name == x.primaryName():
-		case f == nil || !same(old[name], f) && len(differentFields(name, old[name].read(), f.read(), n.masked)) > 0:
+		case f == nil || !same(old[name], f) && len(state.DifferentFields(name, old[name].Read(), f.Read(), n.masked)) > 0:
 			changed = append(changed, name)
-		case wanted[name] == nil || len(differentFields(name, wanted[name].read(), f.read(), n.masked)) > 0:
+		case wanted[name] == nil || len(state.DifferentFields(name, wanted[name].Read(), f.Read(), n.masked)) > 0:
 			kept = append(kept, name)
 		}
 	}

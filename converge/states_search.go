@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/specs"
 )
 
@@ -91,7 +92,7 @@ func (x *statesSearch) learn() {
 	plan, settles := x.walkPlan(walk{{}}, make([]stored, 1))
 	x.plan.findRead(func() outcome { return x.run(plan) })
 	one := x.run(plan)
-	for plan.random.find(one.settled, x.run(plan).settled) { // names that contain random ones are found next
+	for plan.random.Find(one.settled, x.run(plan).settled) { // names that contain random ones are found next
 		one = x.run(plan)
 	}
 	x.learnStatus(x.primaryIn(one.at(settles[0])))
@@ -269,8 +270,8 @@ func (x *statesSearch) pairs() *StatesFailure {
 	for a := range x.accepted {
 		for b := range a {
 			one, other := x.accepted[a], x.accepted[b]
-			if len(one.specs) > 0 && len(other.specs) > 0 && !within(one.Path.String(), other.Path.String()) &&
-				!within(other.Path.String(), one.Path.String()) {
+			if len(one.specs) > 0 && len(other.specs) > 0 && !state.Within(one.Path.String(), other.Path.String()) &&
+				!state.Within(other.Path.String(), one.Path.String()) {
 				pairs = append(pairs, [2]int{b, a})
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/specs"
 )
@@ -129,10 +130,10 @@ func (s *specSpace) declare(properties []specs.Property) error {
 	var problems []error
 	matches := func(field, path string) {
 		metadata := field == "Skip" && slices.ContainsFunc(foreignFields, func(field string) bool {
-			return within(foreignPath(field).String(), path)
+			return state.Within(foreignPath(field).String(), path)
 		})
 		if !metadata &&
-			!slices.ContainsFunc(properties, func(p specs.Property) bool { return within(p.Path.String(), path) }) {
+			!slices.ContainsFunc(properties, func(p specs.Property) bool { return state.Within(p.Path.String(), path) }) {
 			problems = append(problems, fmt.Errorf("unknown property %q in Space.%s", path, field))
 		}
 	}
@@ -180,7 +181,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 
 // skips reports whether a property is not changed.
 func (s *specSpace) skips(property string) bool {
-	return slices.ContainsFunc(phrase.SortedKeys(s.plan.Space.Skip), func(path string) bool { return within(property, path) })
+	return slices.ContainsFunc(phrase.SortedKeys(s.plan.Space.Skip), func(path string) bool { return state.Within(property, path) })
 }
 
 func (h HistoryDependent) name() string {

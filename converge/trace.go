@@ -11,6 +11,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -44,13 +45,13 @@ type trace struct {
 
 	// settled are the states at each Settle, settledAt the indexes of these steps, and settledErrs the errors of the last
 	// reconciles before them.
-	settled     []*snapshot
+	settled     []*state.Snapshot
 	settledAt   []int
 	settledErrs []error
 }
 
 // settle records the state at a Settle.
-func (t *trace) settle(s *snapshot) {
+func (t *trace) settle(s *state.Snapshot) {
 	t.settled, t.settledAt = append(t.settled, s), append(t.settledAt, t.step)
 	t.settledErrs = append(t.settledErrs, t.lastError())
 }

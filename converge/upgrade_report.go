@@ -10,6 +10,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 )
 
 // UpgradeReport is the result of [CheckUpgrade].
@@ -120,36 +121,36 @@ func (c *upgradeChanges) add(p *plan, o *outcome, at inject.Deviation) {
 	}
 	step = p.reference.points[step].Step
 	before, after := p.reference.at(step), o.at(step)
-	was, is := p.reader().flatten(before), p.reader().flatten(after)
-	for _, d := range p.reader().differences(before, after, p.reference.masked) {
+	was, is := p.reader().Flatten(before), p.reader().Flatten(after)
+	for _, d := range p.reader().Differences(before, after, p.reference.masked) {
 		switch {
-		case c.fields[d.name]:
-		case d.cause == CauseMissing:
-			c.fields[d.name] = true
-			c.lines = append(c.lines, d.name+": it is deleted")
-		case d.cause == CauseUnexpected:
-			c.fields[d.name] = true
-			c.lines = append(c.lines, d.name+": it is created")
+		case c.fields[d.Name]:
+		case d.Cause == CauseMissing:
+			c.fields[d.Name] = true
+			c.lines = append(c.lines, d.Name+": it is deleted")
+		case d.Cause == CauseUnexpected:
+			c.fields[d.Name] = true
+			c.lines = append(c.lines, d.Name+": it is created")
 		default:
-			c.changed(p, d.name, was[d.name], is[d.name])
+			c.changed(p, d.Name, was[d.Name], is[d.Name])
 		}
 	}
 }
 
 // changed describes the fields of an object that an upgrade changes, unless an earlier line does.
-func (c *upgradeChanges) changed(p *plan, name string, was, is *flatObject) {
+func (c *upgradeChanges) changed(p *plan, name string, was, is *state.FlatObject) {
 	var texts []string
 	more, pods := 0, false
-	for _, path := range different(was.read(), is.read()) {
-		before, existed := was.read()[path]
-		after, exists := is.read()[path]
+	for _, path := range state.Different(was.Read(), is.Read()) {
+		before, existed := was.Read()[path]
+		after, exists := is.Read()[path]
 		key := name + ":" + path
-		if c.fields[key] || p.reference.masked[maskKey(name, before, after)] {
+		if c.fields[key] || p.reference.masked[state.MaskKey(name, before, after)] {
 			continue
 		}
 		c.fields[key] = true
-		pods = pods || hasPods(name) && within(path, "spec.template")
-		text := fmt.Sprintf("%s from %s to %s", path, before.value, after.value)
+		pods = pods || hasPods(name) && state.Within(path, "spec.template")
+		text := fmt.Sprintf("%s from %s to %s", path, before.Value, after.Value)
 		switch {
 		case !existed:
 			text = path + " is added" + valueOf(after)
@@ -176,11 +177,11 @@ func (c *upgradeChanges) changed(p *plan, name string, was, is *flatObject) {
 }
 
 // valueOf formats a value that is added or removed. Finalizers have none.
-func valueOf(f field) string {
-	if f.value == flagValue {
+func valueOf(f state.Field) string {
+	if f.Value == state.FlagValue {
 		return ""
 	}
-	return " (" + f.value + ")"
+	return " (" + f.Value + ")"
 }
 
 // hasPods reports whether a change of the pod template of an object restarts its pods.

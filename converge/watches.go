@@ -72,7 +72,7 @@ func (w *watches) arrive(i *informer, e memapi.Event) {
 	if i.held != nil {
 		return
 	}
-	at := i.process.site("event "+inject.EventNames[e.Type], e.Kind.Kind, r.world.generated.key(e.Key))
+	at := i.process.site("event "+inject.EventNames[e.Type], e.Kind.Kind, r.world.generated.Key(e.Key))
 	switch fault := r.faults.at(at, eventFaults); fault {
 	case "":
 	case FaultResync:

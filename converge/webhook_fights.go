@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -33,7 +34,7 @@ func (h eventHistory) webhookFight(mutations []mutation) (fight, bool) {
 	for _, m := range mutations {
 		stored, sent, mutated := h.fieldsIn(m, m.stored), h.fieldsIn(m, m.sent), h.fieldsIn(m, m.mutated)
 		for _, path := range phrase.SortedKeys(sent) {
-			if sent[path].value == stored[path].value || sent[path].value == mutated[path].value {
+			if sent[path].Value == stored[path].Value || sent[path].Value == mutated[path].Value {
 				continue
 			}
 			at := fieldOf{m.hook, m.kind.Kind + " " + m.key, path}
@@ -45,7 +46,7 @@ func (h eventHistory) webhookFight(mutations []mutation) (fight, bool) {
 			f.writers = [2]writer{m.writer, {client: "webhook " + m.hook}}
 			r := revision{event: memapi.Event{Kind: m.kind}}
 			field := fieldRevision{path: path}
-			f.values = append(f.values, r.value(field, sent[path].value), r.value(field, mutated[path].value))
+			f.values = append(f.values, r.value(field, sent[path].Value), r.value(field, mutated[path].Value))
 			if len(f.values) >= 2*leastTurns {
 				last = f
 			}
@@ -58,10 +59,10 @@ func (h eventHistory) webhookFight(mutations []mutation) (fight, bool) {
 }
 
 // fieldsIn lists the fields of an object of a mutation.
-func (h eventHistory) fieldsIn(m mutation, encoded []byte) fields {
+func (h eventHistory) fieldsIn(m mutation, encoded []byte) state.Fields {
 	obj := &unstructured.Unstructured{}
 	if err := json.Unmarshal(encoded, &obj.Object); err != nil || obj.Object == nil {
 		return nil
 	}
-	return h.reader.fieldsOf(m.kind, obj, &replacer{uids: strings.NewReplacer(), names: h.names})
+	return h.reader.FieldsOf(m.kind, obj, &state.Replacer{Uids: strings.NewReplacer(), Names: h.names})
 }

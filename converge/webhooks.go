@@ -148,7 +148,7 @@ func (w *webhooks) available(p *process, request memapi.AdmissionRequest) bool {
 	if p.busy() {
 		return true
 	}
-	at := p.site("admit", request.Kind.Kind, r.world.generated.key(request.Key))
+	at := p.site("admit", request.Kind.Kind, r.world.generated.Key(request.Key))
 	if r.faults.at(at, inject.SetOf(FaultRestart)) != FaultRestart {
 		return true
 	}

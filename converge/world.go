@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
 
@@ -31,11 +32,11 @@ type world struct {
 	user, other client.Client
 	cloud       cloudState
 	// given is the content of external systems at the start.
-	given outsideState
+	given state.Outside
 	// generated are the names that were generated so far.
-	generated generatedNames
+	generated state.GeneratedNames
 	// primaries are the UIDs of primary objects, of each name the last one: it is known when the object no longer exists.
-	primaries generatedNames
+	primaries state.GeneratedNames
 
 	// lateWrite is set while an in-flight write of an earlier process takes effect.
 	lateWrite bool
@@ -63,7 +64,7 @@ func newWorld(p *plan, seed uint64, admission memapi.Admission, conversion memap
 // born records a new object.
 func (w *world) born(e memapi.Event) {
 	if prefix, ok := w.generatedFrom(e.Kind, e.Object); ok {
-		w.generated.learn(e.Key.Name, prefix)
+		w.generated.Learn(e.Key.Name, prefix)
 	}
 	if w.plan.isProgram(e.Client) {
 		w.own[e.Object.GetUID()] = true
@@ -72,10 +73,10 @@ func (w *world) born(e memapi.Event) {
 		w.foreign[e.Object.GetUID()] = true
 	}
 	if e.Kind == w.running.primary {
-		replacement := uidOf(w.generated.thing(e.Kind, e.Object))
-		w.primaries = append(slices.DeleteFunc(slices.Clone(w.primaries), func(g generatedName) bool {
-			return g.replacement == replacement
-		}), generatedName{string(e.Object.GetUID()), replacement})
+		replacement := state.UidOf(w.generated.Thing(e.Kind, e.Object))
+		w.primaries = append(slices.DeleteFunc(slices.Clone(w.primaries), func(g state.GeneratedName) bool {
+			return g.Replacement == replacement
+		}), state.GeneratedName{Name: string(e.Object.GetUID()), Replacement: replacement})
 	}
 }
 
@@ -179,29 +180,29 @@ func (w *world) leftOverWithin(obj client.Object, depth int) bool {
 	return true
 }
 
-func (w *world) snapshot() *snapshot {
-	s := &snapshot{
-		cloud: maps.Clone(w.cloud.values), outside: w.outside(), generated: w.generated, primaries: w.primaries,
-		foreign: w.foreign,
+func (w *world) snapshot() *state.Snapshot {
+	s := &state.Snapshot{
+		Cloud: maps.Clone(w.cloud.values), Outside: w.outside(), Generated: w.generated, Primaries: w.primaries,
+		Foreign: w.foreign,
 	}
 	for _, kind := range w.server.Kinds() {
 		if kind.Group == "" && kind.Kind == "Namespace" {
 			continue
 		}
-		s.kinds = append(s.kinds, kind)
-		s.objects = append(s.objects, w.server.List(kind))
+		s.Kinds = append(s.Kinds, kind)
+		s.Objects = append(s.Objects, w.server.List(kind))
 	}
 	return s
 }
 
 // generatedFrom returns the prefix of a name that the API server has generated, or the reconciler at random.
 func (w *world) generatedFrom(kind schema.GroupVersionKind, obj client.Object) (prefix string, ok bool) {
-	if hasGeneratedName(obj) {
+	if state.HasGeneratedName(obj) {
 		return obj.GetGenerateName(), true
 	}
 	if len(w.plan.random) == 0 {
 		return "", false
 	}
-	prefix, _, ok = cutRandom(obj.GetName())
-	return prefix, ok && w.plan.random[randomName{kind, w.generated.replace(prefix)}]
+	prefix, _, ok = state.CutRandom(obj.GetName())
+	return prefix, ok && w.plan.random[state.RandomName{Kind: kind, Prefix: w.generated.Replace(prefix)}]
 }

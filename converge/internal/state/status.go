@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package state
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,51 +13,51 @@ import (
 	"trueup.dev/internal/objectstatus"
 )
 
-// objectStatus is the part of a status that has a conventional meaning.
-type objectStatus struct {
-	observed   int64
-	conditions []metav1.Condition
+// Status is the part of a status that has a conventional meaning.
+type Status struct {
+	Observed   int64
+	Conditions []metav1.Condition
 }
 
-// ready reports whether the condition Ready is true for a generation.
-func (s objectStatus) ready(generation int64) bool {
-	c := meta.FindStatusCondition(s.conditions, "Ready")
+// Ready reports whether the condition Ready is true for a generation.
+func (s Status) Ready(generation int64) bool {
+	c := meta.FindStatusCondition(s.Conditions, "Ready")
 	return c != nil && c.Status == metav1.ConditionTrue &&
 		(c.ObservedGeneration == 0 || c.ObservedGeneration == generation)
 }
 
-// unready reports whether the condition Ready is known not to be true for a generation. Other conditions may then be of
+// Unready reports whether the condition Ready is known not to be true for a generation. Other conditions may then be of
 // an earlier generation: the controller could not determine them.
-func (s objectStatus) unready(generation int64) bool {
-	c := meta.FindStatusCondition(s.conditions, "Ready")
+func (s Status) Unready(generation int64) bool {
+	c := meta.FindStatusCondition(s.Conditions, "Ready")
 	return c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == generation
 }
 
-// statusOf returns the status of an object.
-func statusOf(obj client.Object) objectStatus {
+// StatusOf returns the status of an object.
+func StatusOf(obj client.Object) Status {
 	if nilcheck.IsNil(obj) {
-		return objectStatus{}
+		return Status{}
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return untypedStatus(u)
 	}
 	fields := objectstatus.Of(obj)
-	s := objectStatus{conditions: fields.ReadConditions(obj)}
+	s := Status{Conditions: fields.ReadConditions(obj)}
 	if observed := fields.ObservedGeneration(obj); observed != nil {
-		s.observed = *observed
+		s.Observed = *observed
 	}
 	return s
 }
 
-func untypedStatus(u *unstructured.Unstructured) objectStatus {
-	s := objectStatus{}
-	s.observed, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+func untypedStatus(u *unstructured.Unstructured) Status {
+	s := Status{}
+	s.Observed, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {
 		condition := metav1.Condition{}
 		if content, ok := item.(map[string]any); ok &&
 			runtime.DefaultUnstructuredConverter.FromUnstructured(content, &condition) == nil {
-			s.conditions = append(s.conditions, condition)
+			s.Conditions = append(s.Conditions, condition)
 		}
 	}
 	return s

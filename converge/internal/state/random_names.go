@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package state
 
 import (
 	"strings"
@@ -10,21 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// randomNames are the names to which the reconciler adds random letters itself, as the API server does for a
+// RandomNames are the names to which the reconciler adds random letters itself, as the API server does for a
 // generateName. They are found by comparing two equal runs without faults.
-type randomNames map[randomName]bool
+type RandomNames map[RandomName]bool
 
-type randomName struct {
-	kind schema.GroupVersionKind
-	// prefix is what the letters are added to. Generated names in it are replaced.
-	prefix string
+type RandomName struct {
+	Kind schema.GroupVersionKind
+	// Prefix is what the letters are added to. Generated names in it are replaced.
+	Prefix string
 }
 
 // randomLetters are those of k8s.io/apimachinery/pkg/util/rand.
 const randomLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-// cutRandom splits a name that ends with as many random letters as the API server adds.
-func cutRandom(name string) (prefix, letters string, ok bool) {
+// CutRandom splits a name that ends with as many random letters as the API server adds.
+func CutRandom(name string) (prefix, letters string, ok bool) {
 	at := len(name) - suffixLength
 	if at <= 0 || name[at-1] != '-' || strings.Trim(name[at:], randomLetters) != "" {
 		return "", "", false
@@ -32,12 +32,12 @@ func cutRandom(name string) (prefix, letters string, ok bool) {
 	return name[:at], name[at:], true
 }
 
-// find adds the names that are random in two equal runs, and reports whether it has found any: each run has an object
+// Find adds the names that are random in two equal runs, and reports whether it has found any: each run has an object
 // that the other one lacks, and only the letters differ.
-func (n randomNames) find(a, b []*snapshot) bool {
+func (n RandomNames) Find(a, b []*Snapshot) bool {
 	found := false
 	for i := range min(len(a), len(b)) {
-		if alike(a[i], b[i]) {
+		if Alike(a[i], b[i]) {
 			continue
 		}
 		one, other := a[i].randomNames(), b[i].randomNames()
@@ -62,17 +62,17 @@ type objectKey struct {
 }
 
 // randomNames returns the objects whose names may be random.
-func (s *snapshot) randomNames() map[objectKey]randomName {
-	found := map[objectKey]randomName{}
-	for i, kind := range s.kinds {
-		for _, obj := range s.objects[i] {
-			_, letters, ok := cutRandom(obj.GetName())
+func (s *Snapshot) randomNames() map[objectKey]RandomName {
+	found := map[objectKey]RandomName{}
+	for i, kind := range s.Kinds {
+		for _, obj := range s.Objects[i] {
+			_, letters, ok := CutRandom(obj.GetName())
 			if !ok || obj.GetGenerateName() != "" {
 				continue
 			}
 			// A name that is derived from a generated one is the same in both runs after the replacement.
-			if prefix, ok := strings.CutSuffix(s.generated.replace(obj.GetName()), letters); ok {
-				found[objectKey{kind, client.ObjectKeyFromObject(obj)}] = randomName{kind, prefix}
+			if prefix, ok := strings.CutSuffix(s.Generated.Replace(obj.GetName()), letters); ok {
+				found[objectKey{kind, client.ObjectKeyFromObject(obj)}] = RandomName{kind, prefix}
 			}
 		}
 	}

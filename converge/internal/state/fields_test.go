@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package state
 
 import (
 	"testing"
@@ -70,7 +70,7 @@ spec:
 var gadgetsKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 
 // gadgets returns the reader of a scheme with a custom kind.
-func gadgets(t *testing.T) reader {
+func gadgets(t *testing.T) Reader {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict([]byte(gadgetsDefinition), crd); err != nil {
@@ -80,32 +80,32 @@ func gadgets(t *testing.T) reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reader{registry: registry, applier: apply.New(registry)}
+	return Reader{Registry: registry, Applier: apply.New(registry)}
 }
 
 // TestKindsOfTheSameName compares objects of the same name, of two groups with a kind of the same name.
 func TestKindsOfTheSameName(t *testing.T) {
 	p := gadgets(t)
-	state := func(one, other string) *snapshot {
-		s := &snapshot{}
+	state := func(one, other string) *Snapshot {
+		s := &Snapshot{}
 		for _, of := range [][2]string{{"", one}, {"serving.example.com", other}} {
 			obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": of[1]}}}
 			obj.SetNamespace("default")
 			obj.SetName("a")
 			obj.SetUID(types.UID("uid" + of[0]))
-			s.kinds = append(s.kinds, schema.GroupVersionKind{Group: of[0], Version: "v1", Kind: "Service"})
-			s.objects = append(s.objects, []client.Object{obj})
+			s.Kinds = append(s.Kinds, schema.GroupVersionKind{Group: of[0], Version: "v1", Kind: "Service"})
+			s.Objects = append(s.Objects, []client.Object{obj})
 		}
 		return s
 	}
-	want := []difference{
+	want := []Difference{
 		{
-			name: "Service default/a of serving.example.com", cause: finding.CauseDifferent,
-			lines: []string{`Service default/a of serving.example.com: spec.value is "3", want "2"`},
+			Name: "Service default/a of serving.example.com", Cause: finding.CauseDifferent,
+			Lines: []string{`Service default/a of serving.example.com: spec.value is "3", want "2"`},
 		},
 	}
-	got := p.differences(state("1", "2"), state("1", "3"), nil)
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(difference{})); diff != "" {
+	got := p.Differences(state("1", "2"), state("1", "3"), nil)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Difference{})); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
 }
@@ -171,8 +171,8 @@ func TestDifferencesOfLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
-			for _, d := range p.differences(stateOf(t, c.kind, c.want), stateOf(t, c.kind, c.got), nil) {
-				lines = append(lines, d.lines...)
+			for _, d := range p.Differences(stateOf(t, c.kind, c.want), stateOf(t, c.kind, c.got), nil) {
+				lines = append(lines, d.Lines...)
 			}
 			if diff := cmp.Diff(c.lines, lines); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
@@ -181,7 +181,7 @@ func TestDifferencesOfLists(t *testing.T) {
 	}
 }
 
-func stateOf(t *testing.T, kind schema.GroupVersionKind, content string) *snapshot {
+func stateOf(t *testing.T, kind schema.GroupVersionKind, content string) *Snapshot {
 	t.Helper()
 	obj := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(content), &obj.Object); err != nil {
@@ -190,7 +190,7 @@ func stateOf(t *testing.T, kind schema.GroupVersionKind, content string) *snapsh
 	obj.SetNamespace("default")
 	obj.SetName("a")
 	obj.SetUID("uid")
-	return &snapshot{kinds: []schema.GroupVersionKind{kind}, objects: [][]client.Object{{obj}}}
+	return &Snapshot{Kinds: []schema.GroupVersionKind{kind}, Objects: [][]client.Object{{obj}}}
 }
 
 // TestMasksOfLists masks a field of all items of a list, or of one.
@@ -200,13 +200,13 @@ func TestMasksOfLists(t *testing.T) {
 		"status.conditions[type=A]": 1, "status.conditions.mess": 2,
 	} {
 		p := gadgets(t)
-		p.masks = []mask{{kind: gadgetsKind, field: field}}
-		found := p.differences(
+		p.Masks = []Mask{{Kind: gadgetsKind, Field: field}}
+		found := p.Differences(
 			stateOf(t, gadgetsKind, conditionsOf("x")), stateOf(t, gadgetsKind, conditionsOf("v")), nil,
 		)
 		lines := 0
 		for _, d := range found {
-			lines += len(d.lines)
+			lines += len(d.Lines)
 		}
 		if lines != want {
 			t.Errorf("mask %s: %d lines, want %d: %v", field, lines, want, found)
@@ -219,11 +219,11 @@ func conditionsOf(message string) string {
 }
 
 func TestGeneratedNames_replace(t *testing.T) {
-	var names generatedNames
-	names.learn("a-x7k2p", "a-")
-	names.learn("a-x7k2p-9qwer", "a-x7k2p-")
-	names.learn("disk-1", "disk-")
-	names.learn("v1", "v") // too short
+	var names GeneratedNames
+	names.Learn("a-x7k2p", "a-")
+	names.Learn("a-x7k2p-9qwer", "a-x7k2p-")
+	names.Learn("disk-1", "disk-")
+	names.Learn("v1", "v") // too short
 	for text, want := range map[string]string{
 		"a-x7k2p":               "a-*",
 		"a-x7k2p-config":        "a-*-config",
@@ -241,7 +241,7 @@ func TestGeneratedNames_replace(t *testing.T) {
 		"v1":                    "v1",
 		"":                      "",
 	} {
-		if got := names.replace(text); got != want {
+		if got := names.Replace(text); got != want {
 			t.Errorf("%q is replaced by %q, want %q", text, got, want)
 		}
 	}
@@ -250,9 +250,9 @@ func TestGeneratedNames_replace(t *testing.T) {
 // TestNamesFromGeneratedNames replaces generated names in keys and values. Two names of one prefix have a number, in
 // the order of their content.
 func TestNamesFromGeneratedNames(t *testing.T) {
-	var names generatedNames
-	names.learn("a-x7k2p", "a-")
-	names.learn("a-4w5tz", "a-")
+	var names GeneratedNames
+	names.Learn("a-x7k2p", "a-")
+	names.Learn("a-4w5tz", "a-")
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "a-x7k2p-config", Labels: map[string]string{"of": "a-x7k2p"},
@@ -268,16 +268,16 @@ func TestNamesFromGeneratedNames(t *testing.T) {
 		"data.other":                                `"a-x7k2pq"`,
 	}
 	p := gadgets(t)
-	s := &snapshot{generated: names}
+	s := &Snapshot{Generated: names}
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	got := map[string]string{}
-	for path, field := range p.fieldsOf(kind, configMap, s.replacer()) {
-		got[path] = field.value
+	for path, field := range p.FieldsOf(kind, configMap, s.replacer()) {
+		got[path] = field.Value
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
-	if got := names.thing(kind, configMap).String(); got != "ConfigMap a-*-config" {
+	if got := names.Thing(kind, configMap).String(); got != "ConfigMap a-*-config" {
 		t.Errorf("the object is %s", got)
 	}
 }
@@ -286,7 +286,7 @@ func TestCutRandom(t *testing.T) {
 	for name, want := range map[string]string{
 		"web-x7f2k": "web-", "web-https": "web-", "web-nginx": "", "webx7f2k": "", "web-x7f2": "", "x7f2k": "", "-x7f2k": "-",
 	} {
-		if prefix, _, _ := cutRandom(name); prefix != want {
+		if prefix, _, _ := CutRandom(name); prefix != want {
 			t.Errorf("%s: got %q, want %q", name, prefix, want)
 		}
 	}

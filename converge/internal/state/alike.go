@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package state
 
 import (
 	"cmp"
@@ -15,26 +15,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// touched is the annotation that another client writes, to cause conflicts. It is not compared, and operators may pass
+// Touched is the annotation that another client writes, to cause conflicts. It is not compared, and operators may pass
 // it on.
-const touched = "converge.trueup.dev/touched"
+const Touched = "converge.trueup.dev/touched"
 
-// comparison compares the objects of two states.
-type comparison struct{ a, b *snapshot }
+// Comparison compares the objects of two states.
+type Comparison struct{ A, B *Snapshot }
 
-// alike reports whether two states are equal, except for versions, UIDs and times. It is fast, because most states are
+// Alike reports whether two states are equal, except for versions, UIDs and times. It is fast, because most states are
 // equal: only the objects that it cannot tell to be equal are compared field by field.
-func alike(a, b *snapshot) bool {
-	c := comparison{a, b}
-	if !slices.Equal(a.kinds, b.kinds) || !maps.Equal(a.cloud, b.cloud) || a.outside.text != b.outside.text {
+func Alike(a, b *Snapshot) bool {
+	c := Comparison{a, b}
+	if !slices.Equal(a.Kinds, b.Kinds) || !maps.Equal(a.Cloud, b.Cloud) || a.Outside.Text != b.Outside.Text {
 		return false
 	}
-	for i, objects := range a.objects {
-		if len(objects) != len(b.objects[i]) {
+	for i, objects := range a.Objects {
+		if len(objects) != len(b.Objects[i]) {
 			return false
 		}
 		for n, obj := range objects {
-			if !c.sameObject(obj, b.objects[i][n]) {
+			if !c.sameObject(obj, b.Objects[i][n]) {
 				return false
 			}
 		}
@@ -44,7 +44,7 @@ func alike(a, b *snapshot) bool {
 
 // sameObject reports whether two objects are equal. It may return false for equal ones, for example for those with
 // generated names, or with lists in another order.
-func (c comparison) sameObject(a, b client.Object) bool {
+func (c Comparison) sameObject(a, b client.Object) bool {
 	if a == b {
 		return true
 	}
@@ -63,7 +63,7 @@ var (
 	quantityType = reflect.TypeFor[resource.Quantity]()
 )
 
-func (c comparison) same(a, b reflect.Value) bool {
+func (c Comparison) same(a, b reflect.Value) bool {
 	switch a.Type() {
 	case timeType, microType:
 		return a.IsZero() == b.IsZero()
@@ -118,14 +118,14 @@ func (c comparison) same(a, b reflect.Value) bool {
 	}
 }
 
-func (c comparison) sameMetadata(a, b *metav1.ObjectMeta) bool {
+func (c Comparison) sameMetadata(a, b *metav1.ObjectMeta) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) &&
 		sameAnnotations(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) && a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
 		c.sameOwners(a.OwnerReferences, b.OwnerReferences)
 }
 
-func (c comparison) sameOwners(a, b []metav1.OwnerReference) bool {
+func (c Comparison) sameOwners(a, b []metav1.OwnerReference) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -138,9 +138,9 @@ func (c comparison) sameOwners(a, b []metav1.OwnerReference) bool {
 }
 
 // sameOwner compares references to owners, whose UIDs differ between runs.
-func (c comparison) sameOwner(a, b metav1.OwnerReference) bool {
+func (c Comparison) sameOwner(a, b metav1.OwnerReference) bool {
 	if a.UID != b.UID {
-		if c.a.keyOf(a.UID) != c.b.keyOf(b.UID) {
+		if c.A.keyOf(a.UID) != c.B.keyOf(b.UID) {
 			return false
 		}
 		a.UID, b.UID = "", ""
@@ -149,11 +149,11 @@ func (c comparison) sameOwner(a, b metav1.OwnerReference) bool {
 }
 
 // keyOf identifies the object with a UID. Without one, that is the UID.
-func (s *snapshot) keyOf(uid types.UID) string {
+func (s *Snapshot) keyOf(uid types.UID) string {
 	if s.byUID == nil {
 		s.byUID = map[types.UID]string{}
-		for i, kind := range s.kinds {
-			for _, obj := range s.objects[i] {
+		for i, kind := range s.Kinds {
+			for _, obj := range s.Objects[i] {
 				s.byUID[obj.GetUID()] = kind.String() + " " + client.ObjectKeyFromObject(obj).String()
 			}
 		}
@@ -166,13 +166,13 @@ func sameAnnotations(a, b map[string]string) bool {
 		return true
 	}
 	a, b = maps.Clone(a), maps.Clone(b)
-	delete(a, touched)
-	delete(b, touched)
+	delete(a, Touched)
+	delete(b, Touched)
 	return maps.Equal(a, b)
 }
 
 // sameUntyped compares objects without a Go type.
-func (c comparison) sameUntyped(a, b *unstructured.Unstructured) bool {
+func (c Comparison) sameUntyped(a, b *unstructured.Unstructured) bool {
 	if len(a.Object) != len(b.Object) {
 		return false
 	}

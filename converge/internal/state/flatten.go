@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package state
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 // flattener lists the fields of an object. An item of a list is addressed by its keys if the list is a map, by its
 // value if it is a set, and otherwise by its index.
 type flattener struct {
-	fields  fields
-	replace *replacer
+	fields  Fields
+	replace *Replacer
 	// conditions is set if status.conditions is a map by type although the schema does not say so.
 	conditions bool
 }
@@ -27,7 +27,7 @@ type flattener struct {
 type fieldPath struct{ path, mask string }
 
 func (p fieldPath) field(key string) fieldPath {
-	if !plainKey(key) {
+	if !PlainKey(key) {
 		return p.bracketed(key)
 	}
 	if p.path == "" {
@@ -42,10 +42,10 @@ func (p fieldPath) bracketed(key string) fieldPath {
 
 func (p fieldPath) item(name string) fieldPath { return fieldPath{p.path + "[" + name + "]", p.mask} }
 
-func plainKey(key string) bool { return !strings.ContainsAny(key, ".[]/ ") }
+func PlainKey(key string) bool { return !strings.ContainsAny(key, ".[]/ ") }
 
 // set sets a field that is not in a list.
-func (f flattener) set(path, value string) { f.fields[path] = field{value, path} }
+func (f flattener) set(path, value string) { f.fields[path] = Field{value, path} }
 
 func (f flattener) add(at fieldPath, value any, t apply.Type) {
 	switch value := value.(type) {
@@ -69,7 +69,7 @@ func (f flattener) add(at fieldPath, value any, t apply.Type) {
 		}
 	case nil:
 	default:
-		f.fields[at.path] = field{f.scalar(value), at.mask}
+		f.fields[at.path] = Field{f.scalar(value), at.mask}
 	}
 }
 
@@ -78,9 +78,9 @@ func (f flattener) add(at fieldPath, value any, t apply.Type) {
 func addMap[V any](f flattener, at func(key string) fieldPath, items map[string]V, t apply.Type) {
 	var renamed map[string][]string
 	for key, item := range items {
-		switch name := f.replace.names.replace(key); {
+		switch name := f.replace.Names.Replace(key); {
 		case key == "observedGeneration": // further writes change generations
-		case key == touched: // operators pass annotations on
+		case key == Touched: // operators pass annotations on
 		case name == key:
 			f.add(at(key), item, t.Field(key))
 		default:
@@ -100,7 +100,7 @@ func addMap[V any](f flattener, at func(key string) fieldPath, items map[string]
 
 // whole returns the content of an item.
 func (f flattener) whole(item any) string {
-	whole := flattener{fields: fields{}, replace: f.replace}
+	whole := flattener{fields: Fields{}, replace: f.replace}
 	whole.add(fieldPath{}, item, apply.Type{})
 	return whole.fields.String()
 }
@@ -128,7 +128,7 @@ func (f flattener) text(value any) string {
 	switch s, ok := value.(string); {
 	case !ok:
 		return fmt.Sprint(value)
-	case isTime(s):
+	case IsTime(s):
 		return "a time"
 	default:
 		return f.replace.Replace(s)
@@ -136,13 +136,13 @@ func (f flattener) text(value any) string {
 }
 
 func (f flattener) scalar(value any) string {
-	if s, ok := value.(string); ok && !isTime(s) {
+	if s, ok := value.(string); ok && !IsTime(s) {
 		return strconv.Quote(f.text(s))
 	}
 	return f.text(value)
 }
 
-func isTime(s string) bool {
+func IsTime(s string) bool {
 	if len(s) < len("2000-01-01T00:00:00Z") || s[4] != '-' || s[10] != 'T' {
 		return false
 	}
@@ -152,8 +152,8 @@ func isTime(s string) bool {
 
 // conditionsAreMap reports whether the conditions of a custom kind are a map by type because its schema does not
 // declare what kind of list they are. By the conventions of the API they always are.
-func (r reader) conditionsAreMap(gvk schema.GroupVersionKind) bool {
-	kind, ok := r.registry.For(gvk)
+func (r Reader) conditionsAreMap(gvk schema.GroupVersionKind) bool {
+	kind, ok := r.Registry.For(gvk)
 	if !ok || !kind.Custom {
 		return false
 	}
