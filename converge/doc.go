@@ -50,6 +50,7 @@
 //   - inject has the faults, the points where they apply, schedules of faults, and the order in which they are tried
 //   - finding names the oracles, and the causes of what they find
 //   - state compares states, in which it replaces generated names
+//   - judge finds writers that keep each other busy, and objects that wait for each other to be deleted
 //
 // The scenario:
 //   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
@@ -83,8 +84,6 @@
 //
 // The verdict:
 //   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
-//   - history.go lists the last changes with their writers, in which fights.go, webhook_fights.go and cycles.go find
-//     those who keep each other busy, and deadlocks.go finds finalizers that wait for each other
 //   - hint.go finds the usual mistake, for which clues*.go search the timeline
 //   - trace.go, timeline.go, entry.go and change_text.go record what happened
 //   - lines.go, report.go and html*.go show it

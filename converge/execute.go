@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/state"
 )
 
@@ -28,7 +29,7 @@ type outcome struct {
 	// skipped are the Settles that users did not wait for because of a fault.
 	skipped    []int
 	reconciles int
-	ledger     ledger
+	ledger     judge.Ledger
 	readies    []readiness
 	noOps      int
 	requests   int
@@ -104,7 +105,7 @@ func (r *run) outcome() outcome {
 		violations: r.violations, advices: r.advices, points: r.faults.points, injected: r.faults.injected,
 		settled: r.trace.settled, settledAt: r.trace.settledAt, settledErrs: r.trace.settledErrs,
 		skipped: r.users.skipped, reconciles: r.trace.reconciles,
-		ledger: r.oracles.duplicates.ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
+		ledger: r.oracles.duplicates.Ledger, readies: r.oracles.status.readies, noOps: r.trace.noOps,
 		requests: r.trace.requests, processes: r.processes, starts: r.faults.starts, lessons: r.lessons,
 	}
 }

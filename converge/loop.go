@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing/synctest"
 	"time"
+
+	"trueup.dev/converge/internal/judge"
 )
 
 // work runs the loop until a time or, if that is zero, until the controller is idle. Each turn does one thing: the
@@ -118,7 +120,7 @@ func (r *run) started(p *process, item queued) *activity {
 	r.scheduler.started(item)
 	a := &activity{
 		request: item.request, process: p, number: r.trace.reconciles, changes: r.trace.changes,
-		author: &author{controller: item.controller, key: item.NamespacedName, cause: item.cause},
+		author: judge.Author{Controller: item.controller, Key: item.NamespacedName, Cause: item.cause},
 	}
 	a.name = p.program.reconcileName(a.number)
 	p.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
@@ -75,18 +76,18 @@ func (o *deletionOracle) settled(s *state.Snapshot, again func()) {
 // stuck reports objects that wait for each other to be deleted, or a primary object that waits, and whether it has
 // found one. Other objects may wait, for example while they are in use.
 func (o *deletionOracle) stuck(again func()) bool {
-	all := o.history().stuckObjects(o.running.primary)
-	at := slices.IndexFunc(all, func(s *stuck) bool { return s.primary && !o.excepts(OracleDeletion, s.name) })
+	all := o.history().StuckObjects(o.running.primary)
+	at := slices.IndexFunc(all, func(s *judge.Stuck) bool { return s.Primary && !o.excepts(OracleDeletion, s.Name) })
 	if len(all) > 1 {
 		// Who has added a finalizer shows what an object waits for.
-		o.trace.found = found{}
+		o.trace.found = judge.Found{}
 		again()
-		findDependencies(all, o.trace.found)
+		judge.FindDependencies(all, o.trace.found)
 		o.trace.found = nil
-		if cycle := deadlock(all); cycle != nil && !slices.ContainsFunc(cycle, func(s *stuck) bool {
-			return o.excepts(OracleDeletion, s.name)
+		if cycle := judge.Deadlock(all); cycle != nil && !slices.ContainsFunc(cycle, func(s *judge.Stuck) bool {
+			return o.excepts(OracleDeletion, s.Name)
 		}) {
-			o.replace(Violation(deadlocked(cycle)))
+			o.replace(Violation(judge.Deadlocked(cycle)))
 			return true
 		}
 	}
@@ -94,9 +95,9 @@ func (o *deletionOracle) stuck(again func()) bool {
 		return o.failed()
 	}
 	v := Violation{
-		Oracle: OracleDeletion, Cause: CauseNotDeleted, About: all[at].name,
+		Oracle: OracleDeletion, Cause: CauseNotDeleted, About: all[at].Name,
 		Message: fmt.Sprintf(
-			"%s still exists; finalizers: %s", all[at].name, strings.Join(all[at].obj.GetFinalizers(), ", "),
+			"%s still exists; finalizers: %s", all[at].Name, strings.Join(all[at].Obj.GetFinalizers(), ", "),
 		),
 	}
 	if len(all) > 1 {

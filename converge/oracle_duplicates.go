@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
 )
@@ -20,7 +21,7 @@ import (
 // duplicatesOracle compares what the process has created and deleted in the whole run to the run without faults.
 type duplicatesOracle struct {
 	evidence
-	ledger
+	judge.Ledger
 
 	// writing is the reconcile of the last write, and creators are those that have created objects with generated names.
 	writing  *activity
@@ -36,17 +37,17 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 		if o.world.orphan(e.Object) {
 			break // the garbage collector deletes it, which the process could not know
 		}
-		o.created[t]++
-		o.live[t]++
-		o.most[t] = max(o.most[t], o.live[t])
+		o.Created[t]++
+		o.Live[t]++
+		o.Most[t] = max(o.Most[t], o.Live[t])
 		if t.Key.Name != e.Key.Name && o.writing != nil {
 			o.creators[e.Object.GetUID()] = o.writing
 		}
 	case e.Type == watch.Deleted:
 		if o.world.own[e.Object.GetUID()] {
-			o.live[t]--
+			o.Live[t]--
 			if o.plan.isActor(e.Client) {
-				o.lost[t]++
+				o.Lost[t]++
 			}
 		}
 		if mine && (e.Old == nil || e.Old.GetDeletionTimestamp() == nil) {
@@ -62,19 +63,19 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 // needs.
 func (o *duplicatesOracle) delete(t state.Thing, uid types.UID) {
 	if creator := o.creators[uid]; creator != nil && (!creator.returned || creator.err != nil) {
-		o.created[t]--
+		o.Created[t]--
 		return
 	}
-	o.deleted[t]++
+	o.Deleted[t]++
 }
 
 // cloudChanged counts a creation or deletion in the external system.
 func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
 	t := state.Thing{Kind: schema.GroupVersionKind{Kind: "cloud"}, Key: o.world.generated.Key(types.NamespacedName{Name: key})}
 	if !existed {
-		o.created[t]++
+		o.Created[t]++
 	} else if verb == "delete" {
-		o.deleted[t]++
+		o.Deleted[t]++
 	}
 }
 
@@ -91,7 +92,7 @@ func (o *duplicatesOracle) explainAll(kind schema.GroupVersionKind, key types.Na
 		return
 	}
 	done[stored.GetUID()] = true
-	o.explained[o.world.generated.Thing(kind, stored)]++
+	o.Explained[o.world.generated.Thing(kind, stored)]++
 	namespace := kind.Group == "" && kind.Kind == "Namespace"
 	for _, dependent := range o.world.server.Kinds() {
 		for _, obj := range o.world.server.List(dependent) {
@@ -111,13 +112,13 @@ func (o *duplicatesOracle) check(skipped []int) {
 	for _, c := range []struct {
 		cause  Cause
 		verb   string
-		counts func(*ledger) map[state.Thing]int
+		counts func(*judge.Ledger) map[state.Thing]int
 	}{
-		{CauseDeletedAgain, "deleted", func(l *ledger) map[state.Thing]int { return l.deleted }},
-		{CauseCreatedAgain, "created", func(l *ledger) map[state.Thing]int { return l.created }},
-		{CauseLiveAtOnce, "live at once", func(l *ledger) map[state.Thing]int { return l.most }},
+		{CauseDeletedAgain, "deleted", func(l *judge.Ledger) map[state.Thing]int { return l.Deleted }},
+		{CauseCreatedAgain, "created", func(l *judge.Ledger) map[state.Thing]int { return l.Created }},
+		{CauseLiveAtOnce, "live at once", func(l *judge.Ledger) map[state.Thing]int { return l.Most }},
 	} {
-		counts := c.counts(&o.ledger)
+		counts := c.counts(&o.Ledger)
 		for _, t := range slices.SortedFunc(maps.Keys(counts), func(a, b state.Thing) int {
 			return strings.Compare(a.String(), b.String())
 		}) {
@@ -125,9 +126,9 @@ func (o *duplicatesOracle) check(skipped []int) {
 			if o.excepts(OracleDuplicates, t.String()) {
 				continue
 			}
-			explained := o.explained[t]
+			explained := o.Explained[t]
 			if c.cause == CauseCreatedAgain {
-				explained += max(0, o.lost[t]-o.plan.reference.ledger.lost[t])
+				explained += max(0, o.Lost[t]-o.plan.reference.ledger.Lost[t])
 			}
 			if n := counts[t]; n > expected+explained && (expected > 0 || o.running.Desired == nil) {
 				o.violate(Violation{

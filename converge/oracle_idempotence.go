@@ -2,6 +2,8 @@
 
 package converge
 
+import "trueup.dev/converge/internal/judge"
+
 // idempotenceOracle reconciles all objects again when the controller is idle, which must not change anything, nor try
 // to.
 type idempotenceOracle struct {
@@ -50,8 +52,8 @@ func (o *idempotenceOracle) redundant(effect string, since int64, again func()) 
 		v.Cause = CauseMissedWork
 		v.Message += ", which was due before"
 	}
-	if f, ok := fightIn(o.history().revisions(since), leastTurns); ok && !o.failed() {
-		v = Violation(f.violation(o.history(), OracleIdempotence, "another reconcile, without any change, writes: "))
+	if f, ok := judge.FightIn(o.history().Revisions(since), judge.LeastTurns); ok && !o.failed() {
+		v = Violation(f.Violation(o.history(), OracleIdempotence, "another reconcile, without any change, writes: "))
 	}
 	o.replace(v)
 }
@@ -64,9 +66,9 @@ func (o *idempotenceOracle) needless(again func()) {
 	if o.failed() || o.trace.needless == needless {
 		return
 	}
-	if f, ok := o.history().webhookFight(o.trace.mutations); ok {
+	if f, ok := o.history().WebhookFight(o.trace.mutations); ok {
 		o.violate(Violation(
-			f.violation(o.history(), OracleIdempotence, "each reconcile makes a request that changes nothing: "),
+			f.Violation(o.history(), OracleIdempotence, "each reconcile makes a request that changes nothing: "),
 		))
 		return
 	}

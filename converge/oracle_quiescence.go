@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 )
 
@@ -142,34 +143,34 @@ func (o *quiescenceOracle) notConverged(of processes, long string) {
 // explained names those who keep each other busy, if any.
 func (o *quiescenceOracle) explained(v Violation, prefix string) Violation {
 	h := o.history()
-	revisions := h.revisions(o.world.server.Version() - mostRevisions)
-	if f, ok := fightIn(revisions, leastTurns); ok {
-		return Violation(f.violation(h, OracleQuiescence, prefix))
+	revisions := h.Revisions(o.world.server.Version() - judge.MostRevisions)
+	if f, ok := judge.FightIn(revisions, judge.LeastTurns); ok {
+		return Violation(f.Violation(h, OracleQuiescence, prefix))
 	}
-	if c := h.cycleIn(revisions); c != nil {
-		v.Cause, v.About, v.Message, v.Details = CauseChain, c[0].object, prefix+c.message(), c.details(h)
+	if c := h.CycleIn(revisions); c != nil {
+		v.Cause, v.About, v.Message, v.Details = CauseChain, c[0].Object, prefix+c.Message(), c.Details(h)
 		return v
 	}
-	if f, ok := h.webhookFight(o.trace.mutations); ok {
-		return Violation(f.violation(h, OracleQuiescence, prefix))
+	if f, ok := h.WebhookFight(o.trace.mutations); ok {
+		return Violation(f.Violation(h, OracleQuiescence, prefix))
 	}
 	return v
 }
 
 // slept checks, at the end of a Sleep, whether two writers have changed the same field in turn, if slowly.
 func (o *quiescenceOracle) slept(since int64) {
-	if o.failed() || !contested(o.world.server.Events(since), 2*slowTurns) {
+	if o.failed() || !judge.Contested(o.world.server.Events(since), 2*judge.SlowTurns) {
 		return
 	}
 	h := o.history()
-	revisions := h.revisions(since)
+	revisions := h.Revisions(since)
 	if len(revisions) == 0 {
 		return
 	}
-	end := revisions[len(revisions)-1].at
-	revisions = slices.DeleteFunc(revisions, func(r revision) bool { return end.Sub(r.at) > time.Hour })
-	if f, ok := fightIn(revisions, slowTurns); ok {
-		o.violate(Violation(f.violation(h, OracleQuiescence, "did not converge during a sleep: ")))
+	end := revisions[len(revisions)-1].At
+	revisions = slices.DeleteFunc(revisions, func(r judge.Revision) bool { return end.Sub(r.At) > time.Hour })
+	if f, ok := judge.FightIn(revisions, judge.SlowTurns); ok {
+		o.violate(Violation(f.Violation(h, OracleQuiescence, "did not converge during a sleep: ")))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
@@ -61,10 +62,10 @@ type evidence struct {
 }
 
 // history returns what has happened to the objects of the run so far.
-func (e *evidence) history() eventHistory {
-	return eventHistory{
-		server: e.world.server, names: e.world.generated, reader: e.plan.reader(), authors: e.trace.authors,
-		isProgram: e.plan.isProgram,
+func (e *evidence) history() judge.History {
+	return judge.History{
+		Server: e.world.server, Names: e.world.generated, Reader: e.plan.reader(), Authors: e.trace.authors,
+		IsProgram: e.plan.isProgram,
 	}
 }
 
@@ -92,7 +93,7 @@ func newOracles(e evidence, s *scheduler, schedule inject.Schedule, twice bool) 
 		quiescence:    quiescenceOracle{evidence: e, scheduler: s, faults: len(schedule), rates: map[request]rate{}},
 		endState:      newEndStateOracle(e),
 		idempotence:   idempotenceOracle{evidence: e, twice: twice},
-		duplicates:    duplicatesOracle{evidence: e, ledger: newLedger(), creators: map[types.UID]*activity{}},
+		duplicates:    duplicatesOracle{evidence: e, Ledger: judge.NewLedger(), creators: map[types.UID]*activity{}},
 		deletion:      deletionOracle{evidence: e, finalized: map[string]bool{}},
 		status:        statusOracle{evidence: e, faults: len(schedule)},
 		errors:        errorsOracle{evidence: e},

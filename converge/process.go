@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/internal/guard"
 )
 
@@ -258,7 +259,7 @@ type activity struct {
 	// changes is the number of changes before its start.
 	changes int
 	// author is what findings about its changes need.
-	author *author
+	author judge.Author
 
 	// The following fields are set at its end.
 	done     bool
@@ -313,7 +314,7 @@ func (p *process) noticed(item queued) {
 	defer p.mu.Unlock()
 	for _, a := range p.active {
 		if a.request == item.request {
-			a.author.cause = cmp.Or(item.cause, a.author.cause)
+			a.author.Cause = cmp.Or(item.cause, a.author.Cause)
 		}
 	}
 }
@@ -343,6 +344,6 @@ func (p *process) ended() []*activity {
 }
 
 // writer returns a reconcile as a writer.
-func (a *activity) writer() writer {
-	return a.author.writer(a.process.program.client)
+func (a *activity) writer() judge.Writer {
+	return a.author.Writer(a.process.program.client)
 }

@@ -279,7 +279,7 @@ func (p *plan) repeat(t *testing.T, b *baseline) {
 		if len(o.violations) > 0 {
 			continue
 		}
-		b.ledger.raise(o.ledger)
+		b.ledger.Raise(o.ledger)
 		if v.lateGarbage {
 			continue
 		}

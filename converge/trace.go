@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
@@ -26,11 +27,11 @@ type trace struct {
 	// changes counts the changes of the state. effects are those of the process, foreignChanges all others.
 	changes, effects, foreignChanges int
 	// authors are the reconciles that have made changes, in the order of the changes.
-	authors []authored
+	authors []judge.Authored
 	// found is what reconciles have read or deleted, while that is recorded, or nil.
-	found found
+	found judge.Found
 	// mutations are the last writes of programs that webhooks have changed.
-	mutations []mutation
+	mutations []judge.Mutation
 	// lastEffect describes the last write of the process.
 	lastEffect string
 	// requests counts the requests of the process, weighted by their cost.
@@ -78,7 +79,7 @@ func (t *trace) changed(e memapi.Event, byProcess bool) {
 // authored records the reconcile that has made the changes after a version, up to another one.
 func (t *trace) authored(from, to int64, by *activity) {
 	if by != nil && from != to {
-		t.authors = append(t.authors, authored{from: from, to: to, by: by.author, at: time.Now()})
+		t.authors = append(t.authors, judge.Authored{From: from, To: to, By: &by.author, At: time.Now()})
 	}
 }
 
@@ -103,13 +104,13 @@ func (t *trace) cloudChanged(effect string) {
 const mostMutations = 20
 
 // mutated records that a webhook has changed a write.
-func (t *trace) mutated(hook string, by writer, r memapi.AdmissionRequest, result []byte) {
+func (t *trace) mutated(hook string, by judge.Writer, r memapi.AdmissionRequest, result []byte) {
 	if len(t.mutations) == mostMutations {
 		t.mutations = t.mutations[1:]
 	}
-	t.mutations = append(t.mutations, mutation{
-		hook: hook, writer: by, kind: r.Kind.GroupVersionKind, key: phrase.Name(r.Key), stored: r.OldObject, sent: r.Object,
-		mutated: result,
+	t.mutations = append(t.mutations, judge.Mutation{
+		Hook: hook, Writer: by, Kind: r.Kind.GroupVersionKind, Key: phrase.Name(r.Key), Stored: r.OldObject, Sent: r.Object,
+		Mutated: result,
 	})
 }
 
@@ -119,12 +120,12 @@ func (t *trace) read(c *call, by *activity, err error) {
 	case t.found == nil || by == nil || err != nil:
 	case c.into != nil, c.Act == "delete":
 		writer := by.writer()
-		t.found[writer] = append(t.found[writer], objectOf{c.gvk, c.Key})
+		t.found[writer] = append(t.found[writer], judge.ObjectOf{Kind: c.gvk, Key: c.Key})
 	case c.out != nil:
 		writer := by.writer()
 		_ = meta.EachListItem(c.out, func(item runtime.Object) error {
 			if obj, ok := item.(client.Object); ok {
-				t.found[writer] = append(t.found[writer], objectOf{c.gvk, client.ObjectKeyFromObject(obj)})
+				t.found[writer] = append(t.found[writer], judge.ObjectOf{Kind: c.gvk, Key: client.ObjectKeyFromObject(obj)})
 			}
 			return nil
 		})

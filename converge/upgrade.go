@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/calledby"
 )
@@ -294,14 +295,14 @@ func (p *plan) referVersions(t *testing.T) (outcome, bool) {
 // expected returns how often a thing is created or deleted without faults, or how many of it exist at once. After an
 // upgrade it is the larger number of both versions. What one version does not create it may delete, and the other one
 // then creates it when it runs again.
-func (p *plan) expected(cause Cause, counts func(*ledger) map[state.Thing]int, t state.Thing, skipped []int) int {
+func (p *plan) expected(cause Cause, counts func(*judge.Ledger) map[state.Thing]int, t state.Thing, skipped []int) int {
 	if p.upgrade == nil {
 		return p.reference.count(counts, t, skipped)
 	}
 	most, sum, created, shared := 0, 0, 0, true
 	for _, version := range p.upgrade.versions {
 		n := version.reference.count(counts, t, skipped)
-		own := version.reference.count(func(l *ledger) map[state.Thing]int { return l.created }, t, skipped)
+		own := version.reference.count(func(l *judge.Ledger) map[state.Thing]int { return l.Created }, t, skipped)
 		most, sum, created, shared = max(most, n), sum+n, created+own, shared && own > 0
 	}
 	switch {
@@ -314,7 +315,7 @@ func (p *plan) expected(cause Cause, counts func(*ledger) map[state.Thing]int, t
 }
 
 // count sums up a number of the runs that a run is compared with in which users have skipped Settles: both may apply.
-func (r *reference) count(counts func(*ledger) map[state.Thing]int, t state.Thing, skipped []int) int {
+func (r *reference) count(counts func(*judge.Ledger) map[state.Thing]int, t state.Thing, skipped []int) int {
 	n := 0
 	for _, b := range r.baselines(skipped) {
 		n += counts(&b.ledger)[t]

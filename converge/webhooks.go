@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/internal/memapi"
 )
 
@@ -84,7 +85,7 @@ func (w *webhooks) record(hook webhook, r memapi.AdmissionRequest, mutated []byt
 	if c == nil {
 		return
 	}
-	by := writer{client: c.process.program.client}
+	by := judge.Writer{Client: c.process.program.client}
 	if a := c.process.activity(c.who); a != nil {
 		by = a.writer()
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package judge
 
 import (
 	"cmp"
@@ -14,25 +14,25 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// fight is a field that two writers change in turn.
-type fight struct {
+// Fight is a field that two writers change in turn.
+type Fight struct {
 	object, path string
 	// writers are the last two, and revisions their changes of the field.
-	writers   [2]writer
-	revisions []revision
+	writers   [2]Writer
+	revisions []Revision
 	values    []string
 }
 
 // leastTurns is how often each of two writers must have changed a field after the other one, and slowTurns how often
 // within an hour of a Sleep.
 const (
-	leastTurns = 2
-	slowTurns  = 3
+	LeastTurns = 2
+	SlowTurns  = 3
 )
 
-// contested reports whether an object has changed often enough for a fight. It spares most runs the comparison of
+// Contested reports whether an object has changed often enough for a fight. It spares most runs the comparison of
 // fields.
-func contested(events []memapi.Event, changes int) bool {
+func Contested(events []memapi.Event, changes int) bool {
 	times := map[types.UID]int{}
 	for _, e := range events {
 		uid := e.Object.GetUID()
@@ -43,29 +43,29 @@ func contested(events []memapi.Event, changes int) bool {
 	return false
 }
 
-// fightIn returns the field that two writers have changed in turn most often, also in other turns than with each other.
-func fightIn(revisions []revision, turns int) (fight, bool) {
+// FightIn returns the field that two writers have changed in turn most often, also in other turns than with each other.
+func FightIn(revisions []Revision, turns int) (Fight, bool) {
 	type fieldOf struct{ object, path string }
-	fights := map[fieldOf]*fight{}
+	fights := map[fieldOf]*Fight{}
 	for _, r := range revisions {
 		for _, f := range r.fields {
-			at := fieldOf{r.object, f.path}
+			at := fieldOf{r.Object, f.path}
 			if fights[at] == nil {
-				fights[at] = &fight{object: r.object, path: f.path}
+				fights[at] = &Fight{object: r.Object, path: f.path}
 			}
 			fights[at].add(r, f)
 		}
 	}
-	var found []*fight
+	var found []*Fight
 	for _, f := range fights {
 		if len(f.revisions) >= 2*turns {
 			found = append(found, f)
 		}
 	}
 	if len(found) == 0 {
-		return fight{}, false
+		return Fight{}, false
 	}
-	slices.SortFunc(found, func(a, b *fight) int {
+	slices.SortFunc(found, func(a, b *Fight) int {
 		return cmp.Or(
 			-cmp.Compare(len(a.revisions), len(b.revisions)), strings.Compare(a.object, b.object),
 			strings.Compare(a.path, b.path),
@@ -76,7 +76,7 @@ func fightIn(revisions []revision, turns int) (fight, bool) {
 
 // add adds a change. The turns of two writers begin again if a third one changes the field, or if one of them changes
 // it twice.
-func (f *fight) add(r revision, field fieldRevision) {
+func (f *Fight) add(r Revision, field fieldRevision) {
 	n := len(f.revisions)
 	if n > 0 && f.revisions[n-1].writer == r.writer || n > 1 && f.revisions[n-2].writer != r.writer {
 		f.revisions, f.values = f.revisions[:0], f.values[:0]
@@ -87,7 +87,7 @@ func (f *fight) add(r revision, field fieldRevision) {
 }
 
 // message describes a fight.
-func (f *fight) message() string {
+func (f *Fight) message() string {
 	last := f.values[max(0, len(f.values)-4):]
 	return fmt.Sprintf(
 		"%s and %s change %s of %s in turn: %s, …", f.writers[0].text(f.writers[1]), f.writers[1].text(f.writers[0]), f.path,
@@ -96,7 +96,7 @@ func (f *fight) message() string {
 }
 
 // details describes the last changes.
-func (f *fight) details(h eventHistory) []string {
+func (f *Fight) details(h History) []string {
 	var lines []string
 	for _, r := range f.revisions[max(0, len(f.revisions)-4):] {
 		other := f.writers[0]
@@ -108,8 +108,8 @@ func (f *fight) details(h eventHistory) []string {
 	return lines
 }
 
-// violation returns the violation of an oracle for a fight.
-func (f *fight) violation(h eventHistory, oracle finding.Oracle, prefix string) finding.Violation {
+// Violation returns the violation of an oracle for a fight.
+func (f *Fight) Violation(h History, oracle finding.Oracle, prefix string) finding.Violation {
 	return finding.Violation{
 		Oracle: oracle, Cause: finding.CauseFight, About: f.object, Message: prefix + f.message(), Details: f.details(h),
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package judge
 
 import (
 	"fmt"
@@ -17,45 +17,45 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// found are the objects that the reconciles of each request have found to exist.
-type found map[writer][]objectOf
+// Found are the objects that the reconciles of each request have found to exist.
+type Found map[Writer][]ObjectOf
 
-// objectOf identifies an object.
-type objectOf struct {
-	kind schema.GroupVersionKind
-	key  types.NamespacedName
+// ObjectOf identifies an object.
+type ObjectOf struct {
+	Kind schema.GroupVersionKind
+	Key  types.NamespacedName
 }
 
-// stuck is an object whose deletion waits for its finalizers to be removed.
-type stuck struct {
-	objectOf
+// Stuck is an object whose deletion waits for its finalizers to be removed.
+type Stuck struct {
+	ObjectOf
 
-	name    string
-	obj     client.Object
-	primary bool
+	Name    string
+	Obj     client.Object
+	Primary bool
 	// holders describe its finalizers, and who has added them.
 	holders []holder
 	// waitsFor are others that it waits for.
-	waitsFor []*stuck
+	waitsFor []*Stuck
 }
 
 // holder is a finalizer, with who has added it.
 type holder struct {
 	finalizer string
-	writer    writer
+	writer    Writer
 }
 
-// stuckObjects lists the objects that wait for their deletion. Those of one kind are primary.
-func (h eventHistory) stuckObjects(primary schema.GroupVersionKind) []*stuck {
-	var all []*stuck
-	for _, kind := range h.server.Kinds() {
-		for _, obj := range h.server.List(kind) {
+// StuckObjects lists the objects that wait for their deletion. Those of one kind are primary.
+func (h History) StuckObjects(primary schema.GroupVersionKind) []*Stuck {
+	var all []*Stuck
+	for _, kind := range h.Server.Kinds() {
+		for _, obj := range h.Server.List(kind) {
 			if obj.GetDeletionTimestamp() == nil {
 				continue
 			}
-			s := &stuck{
-				objectOf: objectOf{kind, client.ObjectKeyFromObject(obj)}, name: h.names.Thing(kind, obj).String(),
-				obj: obj, primary: kind == primary,
+			s := &Stuck{
+				ObjectOf: ObjectOf{kind, client.ObjectKeyFromObject(obj)}, Name: h.Names.Thing(kind, obj).String(),
+				Obj: obj, Primary: kind == primary,
 			}
 			for _, finalizer := range obj.GetFinalizers() {
 				s.holders = append(s.holders, holder{finalizer, h.addedBy(obj, finalizer)})
@@ -67,28 +67,28 @@ func (h eventHistory) stuckObjects(primary schema.GroupVersionKind) []*stuck {
 }
 
 // addedBy returns who has added a finalizer to an object.
-func (h eventHistory) addedBy(obj client.Object, finalizer string) writer {
+func (h History) addedBy(obj client.Object, finalizer string) Writer {
 	if finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents {
-		return writer{client: "the garbage collector"}
+		return Writer{Client: "the garbage collector"}
 	}
-	events := h.server.Events(0)
+	events := h.Server.Events(0)
 	at := slices.IndexFunc(events, func(e memapi.Event) bool {
 		return e.Object.GetUID() == obj.GetUID() && slices.Contains(e.Object.GetFinalizers(), finalizer) &&
 			(nilcheck.IsNil(e.Old) || !slices.Contains(e.Old.GetFinalizers(), finalizer))
 	})
 	if at < 0 {
-		return writer{}
+		return Writer{}
 	}
 	if author, ok := h.authorOf(events[at].Version); ok {
-		return author.by.writer(events[at].Client)
+		return author.By.Writer(events[at].Client)
 	}
-	return writer{client: events[at].Client}
+	return Writer{Client: events[at].Client}
 }
 
-// findDependencies finds out which objects wait for which others. An owner that is deleted in the foreground waits for
+// FindDependencies finds out which objects wait for which others. An owner that is deleted in the foreground waits for
 // its dependents. For other finalizers, an object waits for others that are being deleted if the reconcile of who has
 // added the finalizer reads or deletes them, and leaves the finalizer.
-func findDependencies(all []*stuck, evidence found) {
+func FindDependencies(all []*Stuck, evidence Found) {
 	for _, s := range all {
 		for _, other := range all {
 			if other != s && s.waits(other, evidence) {
@@ -99,16 +99,16 @@ func findDependencies(all []*stuck, evidence found) {
 }
 
 // waits reports whether an object waits for another one, by what reconciles have found.
-func (s *stuck) waits(other *stuck, evidence found) bool {
+func (s *Stuck) waits(other *Stuck, evidence Found) bool {
 	return slices.ContainsFunc(s.holders, func(h holder) bool {
 		if h.finalizer == metav1.FinalizerDeleteDependents {
-			return slices.ContainsFunc(other.obj.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
-				return owner.UID == s.obj.GetUID() && owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion
+			return slices.ContainsFunc(other.Obj.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+				return owner.UID == s.Obj.GetUID() && owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion
 			})
 		}
 		for by, objects := range evidence {
-			if by.client == h.writer.client && by.controller == h.writer.controller &&
-				(by.key == s.key || by.key == h.writer.key) && slices.Contains(objects, other.objectOf) {
+			if by.Client == h.writer.Client && by.controller == h.writer.controller &&
+				(by.key == s.Key || by.key == h.writer.key) && slices.Contains(objects, other.ObjectOf) {
 				return true
 			}
 		}
@@ -116,12 +116,12 @@ func (s *stuck) waits(other *stuck, evidence found) bool {
 	})
 }
 
-// deadlock returns objects each of which waits for the next one, and the last one for the first one, or nil.
-func deadlock(all []*stuck) []*stuck {
-	var path []*stuck
-	done := map[*stuck]bool{}
-	var visit func(s *stuck) []*stuck
-	visit = func(s *stuck) []*stuck {
+// Deadlock returns objects each of which waits for the next one, and the last one for the first one, or nil.
+func Deadlock(all []*Stuck) []*Stuck {
+	var path []*Stuck
+	done := map[*Stuck]bool{}
+	var visit func(s *Stuck) []*Stuck
+	visit = func(s *Stuck) []*Stuck {
 		if at := slices.Index(path, s); at >= 0 {
 			return slices.Clone(path[at:])
 		}
@@ -147,19 +147,19 @@ func deadlock(all []*stuck) []*stuck {
 }
 
 // String describes who holds an object.
-func (s *stuck) String() string {
+func (s *Stuck) String() string {
 	var holders []string
 	for _, h := range s.holders {
 		text := "the finalizer " + h.finalizer
-		if h.writer.client != "" {
-			text += " of " + h.writer.client
+		if h.writer.Client != "" {
+			text += " of " + h.writer.Client
 		}
 		holders = append(holders, text)
 	}
-	text := s.name + " is held by " + strings.Join(holders, " and ")
+	text := s.Name + " is held by " + strings.Join(holders, " and ")
 	var others []string
 	for _, other := range s.waitsFor {
-		others = append(others, other.name)
+		others = append(others, other.Name)
 	}
 	if len(others) > 0 {
 		text += ", waits for " + strings.Join(others, ", ")
@@ -167,11 +167,11 @@ func (s *stuck) String() string {
 	return text
 }
 
-// deadlocked returns the violation for a deadlock.
-func deadlocked(cycle []*stuck) finding.Violation {
+// Deadlocked returns the violation for a deadlock.
+func Deadlocked(cycle []*Stuck) finding.Violation {
 	var names, lines []string
 	for _, s := range cycle {
-		names, lines = append(names, s.name), append(lines, s.String())
+		names, lines = append(names, s.Name), append(lines, s.String())
 	}
 	message := fmt.Sprintf("%s waits for itself", strings.Join(append(names, names[0]), ", which waits for "))
 	if len(names) == 2 {

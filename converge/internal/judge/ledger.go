@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import "trueup.dev/converge/internal/state"
+
+// Ledger counts what the process has created and deleted.
+type Ledger struct {
+	Created, Deleted map[state.Thing]int
+	// Live counts the existing objects that the process has created, and most is the maximum of live.
+	Live, Most map[state.Thing]int
+	// Lost counts the objects that the process has created and actors have deleted.
+	Lost map[state.Thing]int
+	// Explained counts the interferences of other clients that require another creation or deletion.
+	Explained map[state.Thing]int
+}
+
+func NewLedger() Ledger {
+	return Ledger{map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}}
+}
+
+// Raise sets each number to at least that of another run.
+func (l *Ledger) Raise(other Ledger) {
+	for _, pair := range [][2]map[state.Thing]int{
+		{l.Created, other.Created}, {l.Deleted, other.Deleted}, {l.Most, other.Most},
+	} {
+		for t, n := range pair[1] {
+			pair[0][t] = max(pair[0][t], n)
+		}
+	}
+}
