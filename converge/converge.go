@@ -264,7 +264,7 @@ func (p *plan) replay(t *testing.T, encoded string) {
 	f := &Failure{schedule: decoded}
 	log := &timeline{}
 	o := p.try(t, decoded, log)
-	f.log = log.told
+	f.log = log.Log
 	fmt.Print(f.FullTimeline()) // also without -v
 	if o.injected < len(decoded) {
 		t.Errorf("only %d of %d faults were injected: the scenario or the reconciler has changed", o.injected, len(decoded))

@@ -134,7 +134,7 @@ func timelines(t *testing.T, p *plan, schedules []inject.Schedule) string {
 		log := &timeline{}
 		o := p.execute(t, s, p.usual(), log)
 		all = append(
-			all, s.Encode(1), log.full(),
+			all, s.Encode(1), log.Full(),
 			fmt.Sprint(o.violations, o.reconciles, o.injected, slices.Clone(o.points)),
 		)
 	}

@@ -51,6 +51,7 @@
 //   - finding names the oracles, and the causes of what they find
 //   - state compares states, in which it replaces generated names
 //   - judge finds writers that keep each other busy, and objects that wait for each other to be deleted
+//   - explain shows a failure: as a timeline, with the usual mistake, and as a page
 //
 // The scenario:
 //   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
@@ -84,9 +85,8 @@
 //
 // The verdict:
 //   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
-//   - hint.go finds the usual mistake, for which clues*.go search the timeline
-//   - trace.go, timeline.go, entry.go and change_text.go record what happened
-//   - lines.go, report.go and html*.go show it
+//   - trace.go, timeline.go and facts.go record what happened
+//   - report.go has the certificate and the failure
 //
 // Changes of specs:
 //   - states.go has [States] and its report

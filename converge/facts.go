@@ -13,26 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 )
 
 // factsOf describes a request. changed is set if it may have changed something.
-func (w *world) factsOf(c *call, err error, changed bool) facts {
-	f := facts{act: c.Act, kind: c.gvk, reason: apierrs.ReasonForError(err), effect: changed && (c.obj != nil || c.effect)}
+func (w *world) factsOf(c *call, err error, changed bool) explain.Facts {
+	f := explain.Facts{Act: c.Act, Kind: c.gvk, Reason: apierrs.ReasonForError(err), Effect: changed && (c.obj != nil || c.effect)}
 	if list, ok := c.out.(client.ObjectList); ok {
-		f.items = meta.LenList(list)
+		f.Items = meta.LenList(list)
 	}
 	switch words := strings.Fields(c.Kind); {
 	case c.outside && len(words) == 3 && words[0] == "cloud": // a call of Cloud
-		f.act, f.object = words[1], "cloud "+words[2]
+		f.Act, f.Object = words[1], "cloud "+words[2]
 	case c.outside:
-		f.object = c.Kind
+		f.Object = c.Kind
 	case c.Key.Name != "":
-		f.object = c.gvk.Kind + " " + phrase.Name(w.keyOfCall(c))
+		f.Object = c.gvk.Kind + " " + phrase.Name(w.keyOfCall(c))
 	}
 	if c.obj != nil {
-		f.unowned = len(c.obj.GetOwnerReferences()) == 0
+		f.Unowned = len(c.obj.GetOwnerReferences()) == 0
 	}
 	return f
 }
@@ -57,7 +58,7 @@ func (w *world) changeOf(c *call) string {
 		if e.Kind != c.gvk || e.Type != watch.Modified || e.Key != client.ObjectKeyFromObject(c.obj) {
 			continue
 		}
-		return changeText(contentOf(e.Old), contentOf(e.Object), e.Kind.Kind == "Secret")
+		return explain.ChangeText(explain.ContentOf(e.Old), explain.ContentOf(e.Object), e.Kind.Kind == "Secret")
 	}
 	return ""
 }
@@ -71,8 +72,8 @@ func (w *world) unforwarded() string {
 	e := events[len(events)-1]
 	text := fmt.Sprintf("%s %s %s", inject.EventNames[e.Type], e.Kind.Kind, phrase.Name(e.Key))
 	if e.Type == watch.Modified {
-		text = "ok, version " + e.Object.GetResourceVersion() + changeText(
-			contentOf(e.Old), contentOf(e.Object), e.Kind.Kind == "Secret",
+		text = "ok, version " + e.Object.GetResourceVersion() + explain.ChangeText(
+			explain.ContentOf(e.Old), explain.ContentOf(e.Object), e.Kind.Kind == "Secret",
 		)
 	}
 	return text

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 )
 
@@ -123,12 +124,12 @@ func TestEachFault(t *testing.T) {
 				t.Errorf("injected %d times, want once", o.injected)
 			}
 			if v, violated := o.violation(); violated && !slices.Contains(harmful, fault) {
-				t.Errorf("%s\n%s", v, log.full())
+				t.Errorf("%s\n%s", v, log.Full())
 			}
 			// Neither the order of lists nor the steps of users are marked in lines.
-			marked := slices.ContainsFunc(log.entries, func(e entry) bool { return e.mark != "" })
+			marked := slices.ContainsFunc(log.Entries, func(e explain.Entry) bool { return e.Mark != "" })
 			if !marked && fault != FaultListOrder && fault != FaultMeanwhile {
-				t.Errorf("no line is marked:\n%s", log.full())
+				t.Errorf("no line is marked:\n%s", log.Full())
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/inject"
 )
@@ -200,20 +201,20 @@ func TestFailure_HTML_lines(t *testing.T) {
 				shown++
 			}
 		}
-		if want := len(f.explained().lines()); shown != want {
+		if want := len(f.explained().Lines()); shown != want {
 			t.Errorf("%s: %d lines at first, want %d", in.what, shown, want)
 		}
-		if want := len(f.log.entries) + len(f.log.arrivals) - len(f.explained().lines()); hidden != want {
+		if want := len(f.log.Entries) + len(f.log.Arrivals) - len(f.explained().Lines()); hidden != want {
 			t.Errorf("%s: %d lines more, want %d", in.what, hidden, want)
 		}
 	}
-	if len(f.log.arrivals) == 0 {
+	if len(f.log.Arrivals) == 0 {
 		t.Error("no events")
 	}
-	for _, mark := range []mark{faultMark, staleMark, harmMark} {
+	for _, mark := range []explain.Mark{explain.FaultMark, explain.StaleMark, explain.HarmMark} {
 		want := 0
-		for _, e := range f.log.entries {
-			if e.mark == mark {
+		for _, e := range f.log.Entries {
+			if e.Mark == mark {
 				want++
 			}
 		}
@@ -261,11 +262,11 @@ func TestFailure_HTML_faults(t *testing.T) {
 	f := &Failure{schedule: s}
 	p.record(t, f)
 	var got []string
-	for _, row := range f.explained().shownFaults() {
+	for _, row := range f.explained().ShownFaults() {
 		line := ""
 		if row.Number > 0 {
-			e := f.log.entries[row.Number-1]
-			line = fmt.Sprintf("%s: %s", e.what, e.fault)
+			e := f.log.Entries[row.Number-1]
+			line = fmt.Sprintf("%s: %s", e.What, e.Fault)
 		}
 		got = append(got, row.Fault+" at "+row.At+" -> "+line)
 	}
@@ -308,23 +309,23 @@ func TestFailure_HTML_meanwhile(t *testing.T) {
 // TestFailure_HTML_escapes checks that all content of a failure is escaped.
 func TestFailure_HTML_escapes(t *testing.T) {
 	const evil = `"'><script>alert(1)</script><!--`
-	key := cacheOf(newSecret(evil).GroupVersionKind())
+	key := explain.CacheOf(newSecret(evil).GroupVersionKind())
 	f := &Failure{
 		Violation: Violation{
 			Oracle: OracleEndState, About: evil, Message: evil, Details: []string{evil},
 		}, Faults: []string{evil}, Replay: evil, Hint: evil, test: evil,
 		tried: &Certificate{Schedules: 1}, leftOut: []string{evil},
 		schedule: inject.Schedule{{Point: inject.Point{Site: inject.Site{Act: evil, Kind: evil}, N: 1}, Fault: Fault(evil)}},
-		log: told{
-			entries: []entry{
+		log: explain.Log{
+			Entries: []explain.Entry{
 				{
-					who: evil, what: evil, cache: "cache@" + evil, result: evil, mark: faultMark, weight: crucial, from: theProcess,
-					to: key, fault: Fault(evil),
+					Who: evil, What: evil, Cache: "cache@" + evil, Result: evil, Mark: explain.FaultMark, Weight: explain.Crucial, From: explain.TheProcess,
+					To: key, Fault: Fault(evil),
 				},
-				{who: evil, what: evil, from: other(evil), to: theServer, weight: crucial},
+				{Who: evil, What: evil, From: explain.Other(evil), To: explain.TheServer, Weight: explain.Crucial},
 			},
-			arrivals: []arrival{
-				{entry: entry{who: evil, what: evil, from: theServer, to: place{cacheRole, evil}, news: arriving}},
+			Arrivals: []explain.Arrival{
+				{Entry: explain.Entry{Who: evil, What: evil, From: explain.TheServer, To: explain.Place{Role: explain.CacheRole, Name: evil}, News: explain.Arriving}},
 			},
 		},
 	}

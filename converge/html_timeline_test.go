@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 )
@@ -27,21 +28,21 @@ func recorded(t *testing.T, s Scenario, encoded string) *Failure {
 }
 
 // way describes what a drawing needs of an entry.
-func way(e entry) string {
-	name := func(p place) string {
-		return map[role]string{
-			0: "nowhere", outsideRole: "outside", processRole: "process", cacheRole: "cache ", serverRole: "server",
-		}[p.role] + p.name
+func way(e explain.Entry) string {
+	name := func(p explain.Place) string {
+		return map[explain.Role]string{
+			0: "nowhere", explain.OutsideRole: "outside", explain.ProcessRole: "process", explain.CacheRole: "cache ", explain.ServerRole: "server",
+		}[p.Role] + p.Name
 	}
-	turn := map[turn]string{beginning: ", begins", ending: ", ends", dying: ", dies", starting: ", starts"}[e.turn]
-	news := map[news]string{
-		arriving: ", arrives", holding: ", held", catchingUp: ", catches up", repeating: ", repeats",
-	}[e.news]
+	turn := map[explain.Turn]string{explain.Beginning: ", begins", explain.Ending: ", ends", explain.Dying: ", dies", explain.Starting: ", starts"}[e.Turn]
+	news := map[explain.News]string{
+		explain.Arriving: ", arrives", explain.Holding: ", held", explain.CatchingUp: ", catches up", explain.Repeating: ", repeats",
+	}[e.News]
 	failed := ""
-	if e.failed {
+	if e.Failed {
 		failed = ", fails"
 	}
-	return fmt.Sprintf("%s to %s%s%s%s", name(e.from), name(e.to), turn, news, failed)
+	return fmt.Sprintf("%s to %s%s%s%s", name(e.From), name(e.To), turn, news, failed)
 }
 
 // TestTimeline_drawing checks what real runs record for a drawing.
@@ -109,22 +110,22 @@ func TestTimeline_drawing(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := recorded(t, c.scenario, c.schedule)
-			entries := slices.Clone(f.log.entries)
-			for _, a := range f.log.arrivals {
-				entries = append(entries, a.entry)
+			entries := slices.Clone(f.log.Entries)
+			for _, a := range f.log.Arrivals {
+				entries = append(entries, a.Entry)
 			}
-			at := slices.IndexFunc(entries, func(e entry) bool { return e.who == c.who && strings.HasPrefix(e.what, c.what) })
+			at := slices.IndexFunc(entries, func(e explain.Entry) bool { return e.Who == c.who && strings.HasPrefix(e.What, c.what) })
 			if at < 0 {
 				t.Fatalf("no such entry:\n%s", f.FullTimeline())
 			}
 			if got := way(entries[at]); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			for i, e := range entries[:len(f.log.entries)] {
-				if i > 0 && (e.version < entries[i-1].version || e.process < entries[i-1].process) {
+			for i, e := range entries[:len(f.log.Entries)] {
+				if i > 0 && (e.Version < entries[i-1].Version || e.Process < entries[i-1].Process) {
 					t.Errorf(
-						"line %d: version %d and process %d come after %d and %d", i+1, e.version, e.process, entries[i-1].version,
-						entries[i-1].process,
+						"line %d: version %d and process %d come after %d and %d", i+1, e.Version, e.Process, entries[i-1].Version,
+						entries[i-1].Process,
 					)
 				}
 			}

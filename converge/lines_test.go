@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"trueup.dev/converge/internal/explain"
 )
 
 // checkLines checks that a timeline shows the violation, the last writes before it and what the hint is based on, and
@@ -15,13 +17,13 @@ import (
 func checkLines(t *testing.T, f *Failure) {
 	t.Helper()
 	x := f.explained()
-	lines := x.lines()
-	if n := strings.Count(f.Timeline(), "\n") - 1; n > maxLines {
+	lines := x.Lines()
+	if n := strings.Count(f.Timeline(), "\n") - 1; n > explain.MaxLines {
 		t.Errorf("the timeline has %d lines:\n%s", n, f)
 	}
 	var violations []int
-	for i, e := range f.log.entries {
-		if e.mark == harmMark {
+	for i, e := range f.log.Entries {
+		if e.Mark == explain.HarmMark {
 			violations = append(violations, i)
 		}
 	}
@@ -33,7 +35,7 @@ func checkLines(t *testing.T, f *Failure) {
 		proof = []int{slices.Max(f.proof)} // a loop has more lines than there is room for
 	}
 	for what, want := range map[string][]int{
-		"the violation": violations, "the last writes": x.decisive(), "what the hint is based on": proof,
+		"the violation": violations, "the last writes": x.Decisive(), "what the hint is based on": proof,
 	} {
 		for _, i := range want {
 			if !slices.Contains(lines, i) {
@@ -54,16 +56,16 @@ func TestLines_lastWrites(t *testing.T) {
 	}
 	f := recorded(t, s, "v1:1:child-deleted@quiet:ConfigMap:default/a:19")
 	f.Violation = Violation{Oracle: OracleEndState, Cause: CauseMissing, About: "ConfigMap default/a"}
-	f.log.entries = append(f.log.entries, entry{who: "check", mark: harmMark})
+	f.log.Entries = append(f.log.Entries, explain.Entry{Who: "check", Mark: explain.HarmMark})
 	f.explainMistake()
 	checkLines(t, f)
 	var last int
-	for i, e := range f.log.entries {
-		if e.effect && e.object == "ConfigMap default/a" {
+	for i, e := range f.log.Entries {
+		if e.Effect && e.Object == "ConfigMap default/a" {
 			last = i
 		}
 	}
-	if !slices.Contains(f.explained().lines(), last) || last < 100 {
+	if !slices.Contains(f.explained().Lines(), last) || last < 100 {
 		t.Errorf("the last write, line %d, is not shown:\n%s", last+1, f)
 	}
 }

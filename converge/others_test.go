@@ -95,8 +95,8 @@ func TestOtherClient_withdraws(t *testing.T) {
 			tried++
 			log := &timeline{}
 			o := p.execute(t, inject.Schedule{{Point: m.Point, Fault: fault}}, p.usual(), log)
-			if o.injected != 0 || len(log.hits) > 0 {
-				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.Point, o.injected, log.hits)
+			if o.injected != 0 || len(log.Hits) > 0 {
+				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.Point, o.injected, log.Hits)
 			}
 			if log.process != 1 {
 				t.Errorf("%s at %s: the process was restarted", fault, m.Point)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 )
 
@@ -101,20 +102,20 @@ func TestOvertaken(t *testing.T) {
 		t.Errorf("injected %d times, with %v", o.injected, o.violations)
 	}
 	var rival string
-	from := slices.IndexFunc(log.entries, func(e entry) bool {
-		before, after, ok := strings.Cut(e.what, "is overtaken by ")
+	from := slices.IndexFunc(log.Entries, func(e explain.Entry) bool {
+		before, after, ok := strings.Cut(e.What, "is overtaken by ")
 		rival = after
 		return ok && before == ""
 	})
 	if from < 0 {
 		t.Fatal("no line of the fault")
 	}
-	who := log.entries[from].who
+	who := log.Entries[from].Who
 	ends := func(name string) int {
-		return slices.IndexFunc(log.entries, func(e entry) bool { return e.who == name && e.what == "ends" })
+		return slices.IndexFunc(log.Entries, func(e explain.Entry) bool { return e.Who == name && e.What == "ends" })
 	}
 	if ends(rival) < from || ends(who) < ends(rival) {
-		t.Errorf("%s ends before %s does:\n%s", who, rival, log.full())
+		t.Errorf("%s ends before %s does:\n%s", who, rival, log.Full())
 	}
 }
 

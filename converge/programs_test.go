@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 )
 
@@ -157,11 +158,11 @@ func TestProgramsHaveFaults(t *testing.T) {
 	if first, second := o.processes[0].number, o.processes[1].number; first != 1 || second != 2 {
 		t.Errorf("processes %d and %d, want 1 and 2", first, second)
 	}
-	if !slices.ContainsFunc(log.entries, func(e entry) bool { return e.who == "second" && e.what == "starts again" }) {
-		t.Errorf("the timeline does not name the program that starts again:\n%s", log.full())
+	if !slices.ContainsFunc(log.Entries, func(e explain.Entry) bool { return e.Who == "second" && e.What == "starts again" }) {
+		t.Errorf("the timeline does not name the program that starts again:\n%s", log.Full())
 	}
-	if !slices.ContainsFunc(log.entries, func(e entry) bool {
-		return strings.HasPrefix(e.who, "reconcile ") && strings.HasSuffix(e.who, " of second")
+	if !slices.ContainsFunc(log.Entries, func(e explain.Entry) bool {
+		return strings.HasPrefix(e.Who, "reconcile ") && strings.HasSuffix(e.Who, " of second")
 	}) {
 		t.Error("no reconcile has the name of the program")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 )
@@ -58,7 +59,7 @@ func (x *exploration) recorded(reference *outcome) *Failure {
 	}
 	x.cert.Recorded = r
 	for _, text := range recorded.Errors {
-		if slices.ContainsFunc(log.entries, func(e entry) bool { return inject.AlikeText(e.result) == "error: "+text }) {
+		if slices.ContainsFunc(log.Entries, func(e explain.Entry) bool { return inject.AlikeText(e.Result) == "error: "+text }) {
 			r.Again++
 		}
 	}

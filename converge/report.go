@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
@@ -34,7 +35,7 @@ type Failure struct {
 	schedule inject.Schedule
 	// walk describes the changes by users, if the failure is one of States.
 	walk []string
-	log  told
+	log  explain.Log
 	// proof are the indexes of the entries that show what the hint states.
 	proof []int
 	// test is the name of the test. tried is what was tried before, or nil for a schedule that was saved or given.
@@ -137,25 +138,25 @@ func (f *Failure) String() string {
 }
 
 // Timeline formats the most important lines of the timeline.
-func (f *Failure) Timeline() string { return f.explained().timeline() }
+func (f *Failure) Timeline() string { return f.explained().Timeline() }
 
 // FullTimeline formats the whole timeline, as -converge.replay prints it.
-func (f *Failure) FullTimeline() string { return f.log.full() }
+func (f *Failure) FullTimeline() string { return f.log.Full() }
 
 // HTML returns the failure as a page: the violation, the faults, how to replay it, what was tried before, and a drawing
 // of the run. The page is a single file without references, which can be kept, printed and sent.
-func (f *Failure) HTML() ([]byte, error) { return f.explained().html() }
+func (f *Failure) HTML() ([]byte, error) { return f.explained().Html() }
 
 // explained returns what the explanation of the failure is based on.
-func (f *Failure) explained() *explained {
-	return &explained{
-		violation: finding.Violation(f.Violation), schedule: f.schedule, told: f.log, proof: f.proof, walk: f.walk, test: f.test,
-		hint: f.Hint, command: f.command(), tried: f.triedText(), leftOut: f.leftOut,
+func (f *Failure) explained() *explain.Failure {
+	return &explain.Failure{
+		Violation: finding.Violation(f.Violation), Schedule: f.schedule, Log: f.log, Proof: f.proof, Walk: f.walk, Test: f.test,
+		Hint: f.Hint, Command: f.command(), Tried: f.triedText(), LeftOut: f.leftOut,
 	}
 }
 
 // explainMistake finds the usual reason for a failure and its solution, and the lines of the timeline that show it.
-func (f *Failure) explainMistake() { f.Hint, f.proof = f.explained().mistake() }
+func (f *Failure) explainMistake() { f.Hint, f.proof = f.explained().Mistake() }
 
 // userFrames returns the lines of a stack that belong neither to the runtime nor to this package.
 func userFrames(stack string) []string {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"trueup.dev/converge/internal/explain"
 )
 
 // TestFailuresAreSavedAndTriedFirst finds a failure, saves it, and finds it again without a search.
@@ -60,7 +62,7 @@ func TestFailuresAreShort(t *testing.T) {
 			t.Errorf("%s: became %s", v, f.Violation)
 		}
 		faults = append(faults, len(f.Faults))
-		if lines := strings.Count(f.Timeline(), "\n") - 1; lines > maxLines {
+		if lines := strings.Count(f.Timeline(), "\n") - 1; lines > explain.MaxLines {
 			t.Errorf("%d lines:\n%s", lines, f)
 		}
 		if shrunk++; shrunk == 5 {

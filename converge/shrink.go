@@ -59,7 +59,7 @@ func simplify(f *Failure, fails func(inject.Schedule) bool) {
 func (p *plan) record(t *testing.T, f *Failure) {
 	log := &timeline{}
 	o := p.try(t, f.schedule, log)
-	f.log = log.told
+	f.log = log.Log
 	if v, ok := o.violation(); ok {
 		f.Violation = v
 	}

@@ -8,13 +8,14 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 )
 
 // timeline lists what happens in a run, for people. A nil timeline records nothing: most runs need none.
 type timeline struct {
-	told
+	explain.Log
 
 	world *world
 	// process is the number of the process of the first program.
@@ -35,24 +36,24 @@ func (t *timeline) processStarted(p *process) {
 	}
 }
 
-func (t *timeline) add(e entry) {
-	e.at, e.version = t.world.now(), t.world.server.Version()
-	if e.process == 0 {
-		e.process = t.process
+func (t *timeline) add(e explain.Entry) {
+	e.At, e.Version = t.world.now(), t.world.server.Version()
+	if e.Process == 0 {
+		e.Process = t.process
 	}
-	t.entries = append(t.entries, e)
+	t.Entries = append(t.Entries, e)
 }
 
 func (t *timeline) user(step Step, err error) {
 	if t != nil {
-		e := entry{
-			who: "user", what: step.name, result: phrase.Error(err), weight: write, from: other("user"), failed: err != nil,
+		e := explain.Entry{
+			Who: "user", What: step.name, Result: phrase.Error(err), Weight: explain.Write, From: explain.Other("user"), Failed: err != nil,
 		}
 		switch {
 		case step.settle:
-			e.weight = aside
+			e.Weight = explain.Aside
 		case step.do != nil:
-			e.to = theServer
+			e.To = explain.TheServer
 		}
 		t.add(e)
 	}
@@ -60,7 +61,7 @@ func (t *timeline) user(step Step, err error) {
 
 func (t *timeline) note(who, what string) {
 	if t != nil {
-		t.add(entry{who: who, what: what, weight: notable})
+		t.add(explain.Entry{Who: who, What: what, Weight: explain.Notable})
 	}
 }
 
@@ -68,16 +69,16 @@ func (t *timeline) fault(who, what string, fault Fault) {
 	if t == nil {
 		return
 	}
-	e := entry{
-		who: who, what: what, result: string(fault), mark: faultMark, weight: crucial, from: other(who), fault: fault,
+	e := explain.Entry{
+		Who: who, What: what, Result: string(fault), Mark: explain.FaultMark, Weight: explain.Crucial, From: explain.Other(who), Fault: fault,
 	}
 	switch fault {
 	case FaultRestart, FaultStaleStart:
-		e.from, e.turn = theProcess, dying
+		e.From, e.Turn = explain.TheProcess, explain.Dying
 	case FaultOvertaken:
-		e.from = theProcess
+		e.From = explain.TheProcess
 	case FaultChildDeleted, FaultFlap, FaultDrift, FaultDisturbance:
-		e.to = theServer
+		e.To = explain.TheServer
 	}
 	t.add(e)
 }
@@ -87,16 +88,16 @@ func (t *timeline) hit(p inject.Point) {
 	if t == nil {
 		return
 	}
-	if t.hits == nil {
-		t.hits = map[inject.Point]int{}
+	if t.Hits == nil {
+		t.Hits = map[inject.Point]int{}
 	}
-	t.hits[p] = len(t.entries)
+	t.Hits[p] = len(t.Entries)
 }
 
 // missed records that the fault at a point was not injected after all.
 func (t *timeline) missed(p inject.Point) {
 	if t != nil {
-		delete(t.hits, p)
+		delete(t.Hits, p)
 	}
 }
 
@@ -105,12 +106,12 @@ func (t *timeline) watch(i *informer, what string, fault Fault) {
 	if t == nil {
 		return
 	}
-	e := entry{who: "watch", what: what, weight: notable, from: theServer, to: cacheOf(i.kind), news: catchingUp}
+	e := explain.Entry{Who: "watch", What: what, Weight: explain.Notable, From: explain.TheServer, To: explain.CacheOf(i.kind), News: explain.CatchingUp}
 	if fault != "" {
-		e.result, e.mark, e.weight, e.fault, e.news = string(fault), faultMark, crucial, fault, holding
+		e.Result, e.Mark, e.Weight, e.Fault, e.News = string(fault), explain.FaultMark, explain.Crucial, fault, explain.Holding
 	}
 	if fault == FaultResync {
-		e.news = repeating
+		e.News = explain.Repeating
 	}
 	t.add(e)
 }
@@ -121,10 +122,10 @@ func (t *timeline) arrive(i *informer) {
 		return
 	}
 	next := i.coming[0]
-	t.arrivals = append(t.arrivals, arrival{after: len(t.entries), entry: entry{
-		at: t.world.now(), who: "watch", what: inject.EventNames[next.Type] + " " + next.Kind.Kind + " " + phrase.Name(next.Key),
-		cache: fmt.Sprintf("cache@%d", next.Version),
-		from:  theServer, to: cacheOf(i.kind), news: arriving, process: t.process, version: t.world.server.Version(),
+	t.Arrivals = append(t.Arrivals, explain.Arrival{After: len(t.Entries), Entry: explain.Entry{
+		At: t.world.now(), Who: "watch", What: inject.EventNames[next.Type] + " " + next.Kind.Kind + " " + phrase.Name(next.Key),
+		Cache: fmt.Sprintf("cache@%d", next.Version),
+		From:  explain.TheServer, To: explain.CacheOf(i.kind), News: explain.Arriving, Process: t.process, Version: t.world.server.Version(),
 	}})
 }
 
@@ -133,16 +134,16 @@ func (t *timeline) start(p *program, number int, version string) {
 	if t == nil {
 		return
 	}
-	e := entry{who: p.who(), what: "starts again", weight: notable, from: theProcess, turn: starting, process: number}
+	e := explain.Entry{Who: p.who(), What: "starts again", Weight: explain.Notable, From: explain.TheProcess, Turn: explain.Starting, Process: number}
 	if version != "" {
-		e.what, e.program = fmt.Sprintf("process %d starts: %s", number, version), version
+		e.What, e.Program = fmt.Sprintf("process %d starts: %s", number, version), version
 	}
 	t.add(e)
 }
 
 func (t *timeline) violation(v Violation) {
 	if t != nil {
-		t.add(entry{who: "check", what: v.String(), mark: harmMark, weight: crucial})
+		t.add(explain.Entry{Who: "check", What: v.String(), Mark: explain.HarmMark, Weight: explain.Crucial})
 	}
 }
 
@@ -153,48 +154,48 @@ func (t *timeline) actor(name, what string, err error) {
 		if err == nil && name != "gc" {
 			result = t.world.unforwarded()
 		}
-		t.add(entry{
-			who:    name,
-			what:   what,
-			result: result,
-			weight: notable,
-			from:   other(name),
-			to:     theServer,
-			failed: err != nil,
+		t.add(explain.Entry{
+			Who:    name,
+			What:   what,
+			Result: result,
+			Weight: explain.Notable,
+			From:   explain.Other(name),
+			To:     explain.TheServer,
+			Failed: err != nil,
 		})
 	}
 }
 
 func (t *timeline) foreign(verb string, c *call, err error) {
 	if t != nil {
-		t.add(entry{
-			who: phrase.AnotherClient, what: verb + " " + c.Kind + " " + phrase.Name(c.Key), result: phrase.Error(err), weight: crucial,
-			mark: faultMark,
-			from: other(phrase.AnotherClient), to: theServer, failed: err != nil,
+		t.add(explain.Entry{
+			Who: phrase.AnotherClient, What: verb + " " + c.Kind + " " + phrase.Name(c.Key), Result: phrase.Error(err), Weight: explain.Crucial,
+			Mark: explain.FaultMark,
+			From: explain.Other(phrase.AnotherClient), To: explain.TheServer, Failed: err != nil,
 		})
 	}
 }
 
 func (t *timeline) late(c *call, err error) {
 	if t != nil {
-		t.add(entry{
-			who:    c.who,
-			what:   c.Act + " " + c.Kind + " " + phrase.Name(c.Key) + " takes effect late",
-			result: phrase.Error(err),
-			weight: crucial,
-			mark:   staleMark,
-			from:   theProcess,
-			to:     theServer,
-			failed: err != nil,
-			facts:  t.world.factsOf(c, err, err == nil),
+		t.add(explain.Entry{
+			Who:    c.who,
+			What:   c.Act + " " + c.Kind + " " + phrase.Name(c.Key) + " takes effect late",
+			Result: phrase.Error(err),
+			Weight: explain.Crucial,
+			Mark:   explain.StaleMark,
+			From:   explain.TheProcess,
+			To:     explain.TheServer,
+			Failed: err != nil,
+			Facts:  t.world.factsOf(c, err, err == nil),
 		})
 	}
 }
 
 func (t *timeline) begin(a *activity) {
 	if t != nil {
-		t.add(entry{
-			who: a.name, what: "begins: " + phrase.Name(a.NamespacedName), weight: aside, from: theProcess, turn: beginning,
+		t.add(explain.Entry{
+			Who: a.name, What: "begins: " + phrase.Name(a.NamespacedName), Weight: explain.Aside, From: explain.TheProcess, Turn: explain.Beginning,
 		})
 	}
 }
@@ -203,22 +204,22 @@ func (t *timeline) end(a *activity) {
 	if t == nil {
 		return
 	}
-	e := entry{
-		who: a.name, what: "ends", result: "ok", weight: aside, from: theProcess, turn: ending,
-		failed: a.panicked != nil || a.err != nil,
-		facts:  facts{object: phrase.Name(a.NamespacedName), retried: a.isRetried(), after: a.result.RequeueAfter},
+	e := explain.Entry{
+		Who: a.name, What: "ends", Result: "ok", Weight: explain.Aside, From: explain.TheProcess, Turn: explain.Ending,
+		Failed: a.panicked != nil || a.err != nil,
+		Facts:  explain.Facts{Object: phrase.Name(a.NamespacedName), Retried: a.isRetried(), After: a.result.RequeueAfter},
 	}
 	switch {
 	case a.panicked != nil:
-		e.result, e.weight = fmt.Sprintf("panic: %v", a.panicked), crucial
+		e.Result, e.Weight = fmt.Sprintf("panic: %v", a.panicked), explain.Crucial
 	case !a.returned:
 		return
 	case a.err != nil:
-		e.result, e.weight = "error: "+phrase.Error(a.err), notable
+		e.Result, e.Weight = "error: "+phrase.Error(a.err), explain.Notable
 	case a.result.RequeueAfter > 0:
-		e.result = "again after " + a.result.RequeueAfter.String()
+		e.Result = "again after " + a.result.RequeueAfter.String()
 	case a.result.Requeue: //nolint:staticcheck // reconcilers still ask for it
-		e.result = "again"
+		e.Result = "again"
 	}
 	t.add(e)
 }
@@ -228,41 +229,41 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 	if t == nil {
 		return
 	}
-	e := entry{
-		who: c.who, what: c.Act + " " + c.Kind, from: theProcess, to: theServer, fault: fault, failed: err != nil,
-		facts: t.world.factsOf(c, err, changed && (err == nil || fault == FaultTimeoutApplied)),
+	e := explain.Entry{
+		Who: c.who, What: c.Act + " " + c.Kind, From: explain.TheProcess, To: explain.TheServer, Fault: fault, Failed: err != nil,
+		Facts: t.world.factsOf(c, err, changed && (err == nil || fault == FaultTimeoutApplied)),
 	}
 	switch {
 	case c.outside:
-		e.to = theOutside
+		e.To = explain.TheOutside
 	case c.cached:
-		e.to = cacheOf(c.gvk)
+		e.To = explain.CacheOf(c.gvk)
 	}
 	if c.Key.Name != "" {
-		e.what += " " + phrase.Name(c.Key)
+		e.What += " " + phrase.Name(c.Key)
 	}
 	switch {
 	case err != nil:
-		e.result = phrase.Error(err)
-		if e.weight = notable; apierrs.IsNotFound(err) && c.obj == nil {
-			e.weight = aside
+		e.Result = phrase.Error(err)
+		if e.Weight = explain.Notable; apierrs.IsNotFound(err) && c.obj == nil {
+			e.Weight = explain.Aside
 		}
 	case c.obj != nil:
-		e.result, e.weight = "ok", write
+		e.Result, e.Weight = "ok", explain.Write
 		if c.Act == "create" {
 			if name := c.obj.GetName(); name != "" && name != c.Key.Name {
-				e.result = "named " + name
+				e.Result = "named " + name
 			}
 		}
 		if version := c.obj.GetResourceVersion(); version != "" && c.Act != "delete" {
-			e.result += ", version " + version + t.world.changeOf(c)
+			e.Result += ", version " + version + t.world.changeOf(c)
 		}
 	case c.outside && c.effect:
-		e.result, e.weight = "ok", write
+		e.Result, e.Weight = "ok", explain.Write
 	default:
-		e.result = "ok"
+		e.Result = "ok"
 		if _, ok := c.out.(client.ObjectList); ok {
-			e.result = phrase.Plural(e.items, "item")
+			e.Result = phrase.Plural(e.Items, "item")
 		}
 	}
 	if c.cached {
@@ -271,25 +272,25 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 	switch fault {
 	case "":
 	case FaultCrashBefore, FaultCrashAfter, FaultHandOver:
-		e.result, e.mark, e.weight, e.turn = string(fault), faultMark, crucial, dying
+		e.Result, e.Mark, e.Weight, e.Turn = string(fault), explain.FaultMark, explain.Crucial, explain.Dying
 	case FaultTimeoutApplied:
-		e.result, e.mark, e.weight = "timeout, APPLIED", faultMark, crucial
+		e.Result, e.Mark, e.Weight = "timeout, APPLIED", explain.FaultMark, explain.Crucial
 	case FaultTimeoutLost, FaultTooManyRequests, FaultServerError, FaultQuota, FaultForbidden:
-		e.mark, e.weight = faultMark, crucial
+		e.Mark, e.Weight = explain.FaultMark, explain.Crucial
 	}
 	t.add(e)
 }
 
 // readFrom adds the version of a cache that was read.
-func (i *informer) readFrom(e *entry) {
+func (i *informer) readFrom(e *explain.Entry) {
 	if i == nil {
 		return
 	}
-	e.position = i.position
+	e.Position = i.position
 	if len(i.coming) == 0 {
-		e.cache = fmt.Sprintf("cache@%d", i.position)
+		e.Cache = fmt.Sprintf("cache@%d", i.position)
 		return
 	}
-	e.cache = fmt.Sprintf("cache@%d of %d", i.position, i.coming[len(i.coming)-1].Version)
-	e.mark, e.weight = staleMark, crucial
+	e.Cache = fmt.Sprintf("cache@%d of %d", i.position, i.coming[len(i.coming)-1].Version)
+	e.Mark, e.Weight = explain.StaleMark, explain.Crucial
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package explain
 
 import (
 	"bytes"
@@ -21,22 +21,22 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// html returns the failure as a page.
-func (f *explained) html() ([]byte, error) {
-	d := newDrawing(f.entries, f.arrivals)
+// Html returns the failure as a page.
+func (f *Failure) Html() ([]byte, error) {
+	d := newDrawing(f.Entries, f.Arrivals)
 	p := pageOf{
-		Test:      f.test,
-		Violation: f.violation,
-		Means:     finding.Meanings[f.violation.Oracle],
-		Walk:      f.walk,
-		Faults:    f.shownFaults(),
-		Hint:      f.hint,
-		Command:   f.command,
-		Tried:     f.tried,
-		LeftOut:   f.leftOut,
+		Test:      f.Test,
+		Violation: f.Violation,
+		Means:     finding.Meanings[f.Violation.Oracle],
+		Walk:      f.Walk,
+		Faults:    f.ShownFaults(),
+		Hint:      f.Hint,
+		Command:   f.Command,
+		Tried:     f.Tried,
+		LeftOut:   f.LeftOut,
 		Drawing:   d,
 		Rows:      f.rows(d),
-		Lines:     len(f.entries),
+		Lines:     len(f.Entries),
 	}
 	for _, r := range p.Rows {
 		if r.Matters && r.Gap == 0 {
@@ -45,7 +45,7 @@ func (f *explained) html() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, p); err != nil {
-		return nil, fmt.Errorf("page of %s: %w", f.test, err)
+		return nil, fmt.Errorf("page of %s: %w", f.Test, err)
 	}
 	return b.Bytes(), nil
 }
@@ -73,9 +73,9 @@ type shownFault struct {
 	Number           int
 }
 
-func (f *explained) shownFaults() []shownFault {
-	rows := make([]shownFault, 0, len(f.schedule))
-	for _, d := range f.schedule {
+func (f *Failure) ShownFaults() []shownFault {
+	rows := make([]shownFault, 0, len(f.Schedule))
+	for _, d := range f.Schedule {
 		rows = append(rows, shownFault{
 			Fault: string(d.Fault), At: d.Point.String(), Means: d.Fault.Row().Meaning, Number: f.lineOf(d),
 		})
@@ -85,8 +85,8 @@ func (f *explained) shownFaults() []shownFault {
 }
 
 // lineOf returns the number of the line in which a fault is injected, or 0.
-func (f *explained) lineOf(d inject.Deviation) int {
-	if i, ok := f.hits[d.Point]; ok && i < len(f.entries) && d.Fault != inject.ListOrder {
+func (f *Failure) lineOf(d inject.Deviation) int {
+	if i, ok := f.Hits[d.Point]; ok && i < len(f.Entries) && d.Fault != inject.ListOrder {
 		return i + 1
 	}
 	return 0
@@ -99,7 +99,7 @@ type row struct {
 	Gap                                   int
 	Matters                               bool
 	Time, Who, What, Cache, Result, Short string
-	Mark                                  mark
+	Mark                                  Mark
 	// Means is the meaning of a fault.
 	Means string
 	// Process and Version are 0 if they are not known.
@@ -108,16 +108,16 @@ type row struct {
 	Shapes  []shape
 }
 
-func (f *explained) rows(d *drawing) []row {
+func (f *Failure) rows(d *drawing) []row {
 	matters, faulty := map[int]bool{}, map[int]bool{}
-	for _, i := range f.lines() {
+	for _, i := range f.Lines() {
 		matters[i] = true
 	}
-	for _, d := range f.schedule {
+	for _, d := range f.Schedule {
 		faulty[f.lineOf(d)-1] = true
 	}
 	var rows []row
-	arrivals := f.arrivals
+	arrivals := f.Arrivals
 	hidden := 0
 	gap := func() {
 		if hidden > 0 {
@@ -125,9 +125,9 @@ func (f *explained) rows(d *drawing) []row {
 		}
 		hidden = 0
 	}
-	for i, e := range f.entries {
-		for len(arrivals) > 0 && arrivals[0].after <= i {
-			rows = append(rows, rowOf(arrivals[0].entry, d))
+	for i, e := range f.Entries {
+		for len(arrivals) > 0 && arrivals[0].After <= i {
+			rows = append(rows, rowOf(arrivals[0].Entry, d))
 			arrivals = arrivals[1:]
 		}
 		if matters[i] {
@@ -135,25 +135,25 @@ func (f *explained) rows(d *drawing) []row {
 		} else {
 			hidden++
 		}
-		if faulty[i] && e.mark == "" {
-			e.mark = faultMark // a step of the users during a reconcile
+		if faulty[i] && e.Mark == "" {
+			e.Mark = FaultMark // a step of the users during a reconcile
 		}
 		r := rowOf(e, d)
 		r.Number, r.Matters = i+1, matters[i]
 		rows = append(rows, r)
 	}
 	for _, a := range arrivals {
-		rows = append(rows, rowOf(a.entry, d))
+		rows = append(rows, rowOf(a.Entry, d))
 	}
 	gap()
 	return rows
 }
 
-func rowOf(e entry, d *drawing) row {
+func rowOf(e Entry, d *drawing) row {
 	return row{
-		Time: e.at.Round(time.Millisecond).String(), Who: e.who, What: e.what, Cache: e.cache,
-		Result: e.result, Short: phrase.Shorten(e.result), Mark: e.mark, Means: e.fault.Row().Meaning,
-		Process: e.process, Version: e.version, Shapes: d.row(e),
+		Time: e.At.Round(time.Millisecond).String(), Who: e.Who, What: e.What, Cache: e.Cache,
+		Result: e.Result, Short: phrase.Shorten(e.Result), Mark: e.Mark, Means: e.Fault.Row().Meaning,
+		Process: e.Process, Version: e.Version, Shapes: d.row(e),
 	}
 }
 

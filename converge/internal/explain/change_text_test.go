@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package explain
 
 import (
 	"slices"
@@ -24,7 +24,7 @@ func TestChangeText(t *testing.T) {
 			{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "False", Reason: "Starting"},
 		}
 		change(p)
-		return contentOf(p)
+		return ContentOf(p)
 	}
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	for name, c := range map[string]struct {
@@ -56,7 +56,7 @@ func TestChangeText(t *testing.T) {
 		}, `: labels.a "1", labels.b "2", 1 more`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := changeText(pod(func(*corev1.Pod) {}), pod(c.change), false)
+			got := ChangeText(pod(func(*corev1.Pod) {}), pod(c.change), false)
 			if got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -64,7 +64,7 @@ func TestChangeText(t *testing.T) {
 	}
 	before := &corev1.Secret{Data: map[string][]byte{"value": []byte("secret")}}
 	after := &corev1.Secret{Data: map[string][]byte{"value": []byte("very secret")}}
-	if got := changeText(contentOf(before), contentOf(after), true); got != ": data.value …" {
+	if got := ChangeText(ContentOf(before), ContentOf(after), true); got != ": data.value …" {
 		t.Errorf("a secret: got %q", got)
 	}
 }
@@ -73,7 +73,7 @@ func TestChangeText(t *testing.T) {
 func TestContentOfUntypedObjects(t *testing.T) {
 	metadata := map[string]any{"name": "a", "resourceVersion": "1"}
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
-	if content := contentOf(u); content["metadata"].(map[string]any)["resourceVersion"] != nil {
+	if content := ContentOf(u); content["metadata"].(map[string]any)["resourceVersion"] != nil {
 		t.Errorf("the content has a resource version: %v", content)
 	}
 	if u.GetResourceVersion() != "1" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package explain
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -297,14 +297,14 @@ const (
 	swallowedHint = "an error is swallowed: return it, so that the request is retried"
 )
 
-// mistake returns the usual reason for a failure and its solution, and the entries of the timeline that show it. Both
+// Mistake returns the usual reason for a failure and its solution, and the entries of the timeline that show it. Both
 // are empty if no hint applies.
-func (f *explained) mistake() (hint string, proof []int) {
+func (f *Failure) Mistake() (hint string, proof []int) {
 	var faults inject.Set
-	for _, d := range f.schedule {
+	for _, d := range f.Schedule {
 		faults |= inject.SetOf(d.Fault)
 	}
-	v := f.violation
+	v := f.Violation
 	for _, row := range hintTable {
 		if row.oracle != v.Oracle || row.cause != "" && row.cause != v.Cause || row.faults != 0 && row.faults&faults == 0 {
 			continue

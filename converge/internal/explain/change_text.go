@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package explain
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ import (
 // mostChanges limits the changed fields in a line of a timeline.
 const mostChanges = 2
 
-// contentOf returns an object as a map, without what the API server changes with each write.
-func contentOf(obj client.Object) map[string]any {
+// ContentOf returns an object as a map, without what the API server changes with each write.
+func ContentOf(obj client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil
@@ -39,8 +39,8 @@ func contentOf(obj client.Object) map[string]any {
 	return content
 }
 
-// changeText describes a change. Times are only mentioned if nothing else has changed.
-func changeText(before, after map[string]any, secret bool) string {
+// ChangeText describes a change. Times are only mentioned if nothing else has changed.
+func ChangeText(before, after map[string]any, secret bool) string {
 	d := fieldChanges{secret: secret}
 	d.add("", before, after)
 	for _, list := range [][]string{d.changes, d.times} {
