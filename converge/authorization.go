@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/access"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/memapi"
@@ -45,12 +46,12 @@ func (r *run) permit(process *process, p memapi.Access) error {
 		return nil
 	}
 	for i := range program.roles {
-		if program.roles[i].allows(p) {
-			r.lessons.accessOf(program).use(p)
+		if program.roles[i].Allows(p) {
+			r.lessons.accessOf(program).Use(p)
 			return nil
 		}
 	}
-	r.lessons.accessOf(program).lack(p)
+	r.lessons.accessOf(program).Lack(p)
 	err := memapi.Forbidden(serviceAccount, p)
 	if r.probesRoles {
 		return nil
@@ -58,7 +59,7 @@ func (r *run) permit(process *process, p memapi.Access) error {
 	r.violate(Violation{
 		Oracle: OracleErrors, Cause: CauseForbidden, About: phrase.Name(client.ObjectKey{Namespace: p.Namespace, Name: p.Name}),
 		Message: "a request is not allowed by the roles: " + err.Error(),
-		Details: []string{rbacMarker(p.Group, p.FullResource(), []string{p.Verb})},
+		Details: []string{access.Marker(p.Group, p.FullResource(), []string{p.Verb})},
 	})
 	return err
 }
@@ -74,7 +75,7 @@ func (r *run) watchAllowed(process *process, gvk schema.GroupVersionKind) {
 		for i := range process.program.roles {
 			role := &process.program.roles[i]
 			inNamespace := p
-			if inNamespace.Namespace = cmp.Or(role.namespace, "default"); ok && kind.Namespaced && role.allows(inNamespace) {
+			if inNamespace.Namespace = cmp.Or(role.Namespace, "default"); ok && kind.Namespaced && role.Allows(inNamespace) {
 				p = inNamespace
 				break
 			}
@@ -142,7 +143,7 @@ func (r *run) reportMissingRules() {
 	}
 	var lines []string
 	for _, program := range r.plan.programs {
-		lines = append(lines, r.lessons.accessOf(program).missingRules()...)
+		lines = append(lines, r.lessons.accessOf(program).MissingRules()...)
 	}
 	if len(lines) > 0 {
 		r.replace(Violation{
@@ -159,12 +160,12 @@ func (p *plan) unusedRules() []string {
 	for _, program := range p.programs {
 		used := p.access[program]
 		if used == nil {
-			used = &authorizations{}
+			used = &access.Usage{}
 		}
 		for i := range program.roles {
 			role := &program.roles[i]
-			if found := role.unused(used); len(found) > 0 {
-				lines = append(lines, fmt.Sprintf("%s %s: no run has used %s", role.kind, role.name, strings.Join(found, ", ")))
+			if found := role.Unused(used); len(found) > 0 {
+				lines = append(lines, fmt.Sprintf("%s %s: no run has used %s", role.Kind, role.Name, strings.Join(found, ", ")))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"trueup.dev/converge/internal/access"
 	"trueup.dev/converge/internal/state"
 )
 
@@ -24,7 +25,7 @@ type knowledge struct {
 	// process may use them.
 	read map[*program][]schema.GroupVersionKind
 	// access is what programs have used of their roles.
-	access map[*program]*authorizations
+	access map[*program]*access.Usage
 	// converter is the conversion webhook that Setup registered last.
 	converter http.Handler
 	// disturbed are the names of the disturbances that were possible in a run.
@@ -35,13 +36,13 @@ type knowledge struct {
 
 func newKnowledge() knowledge {
 	return knowledge{
-		read: map[*program][]schema.GroupVersionKind{}, access: map[*program]*authorizations{}, disturbed: map[string]bool{},
+		read: map[*program][]schema.GroupVersionKind{}, access: map[*program]*access.Usage{}, disturbed: map[string]bool{},
 	}
 }
 
 // lessons are what one run has taught.
 type lessons struct {
-	access map[*program]*authorizations
+	access map[*program]*access.Usage
 	// converters are the conversion webhooks that were registered last, by the version that has registered them.
 	converters map[*plan]http.Handler
 	// disturbed are the names of the disturbances that were possible.
@@ -49,12 +50,12 @@ type lessons struct {
 }
 
 // accessOf returns what a program has used of its roles in the run.
-func (l *lessons) accessOf(p *program) *authorizations {
+func (l *lessons) accessOf(p *program) *access.Usage {
 	if l.access == nil {
-		l.access = map[*program]*authorizations{}
+		l.access = map[*program]*access.Usage{}
 	}
 	if l.access[p] == nil {
-		l.access[p] = &authorizations{}
+		l.access[p] = &access.Usage{}
 	}
 	return l.access[p]
 }
@@ -63,9 +64,9 @@ func (l *lessons) accessOf(p *program) *authorizations {
 func (p *plan) remember(l lessons) {
 	for program, used := range l.access {
 		if p.access[program] == nil {
-			p.access[program] = &authorizations{}
+			p.access[program] = &access.Usage{}
 		}
-		p.access[program].add(used)
+		p.access[program].Add(used)
 	}
 	for version, converter := range l.converters {
 		version.converter = converter

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/access"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/graph/rbac"
 )
@@ -52,7 +53,7 @@ type program struct {
 	// webhooks are those that configurations name.
 	webhooks []webhook
 	// roles are what its processes may do. Nil allows everything.
-	roles []accessRole
+	roles []access.Role
 	// recorder records what its processes need. Optional.
 	recorder *rbac.Recorder
 	// uncalled are the paths of webhooks that no configuration names.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"trueup.dev/converge/internal/access"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/kinds"
 )
@@ -199,7 +200,7 @@ func (h *webhook) matches(r memapi.AdmissionRequest) bool {
 	return slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		return slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {
 			return o == admissionregistrationv1.OperationAll || string(o) == string(r.Operation)
-		}) && oneOf(rule.APIGroups, r.Kind.Group) && oneOf(rule.APIVersions, r.Kind.Version) &&
+		}) && access.OneOf(rule.APIGroups, r.Kind.Group) && access.OneOf(rule.APIVersions, r.Kind.Version) &&
 			slices.ContainsFunc(rule.Resources, func(pattern string) bool { return matchesResource(pattern, resource) })
 	})
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+// Package access has what programs may do and what they have used of it: rules of roles, as an API server applies them.
+package access
 
 import (
 	"cmp"
@@ -13,37 +14,37 @@ import (
 	"trueup.dev/internal/memapi"
 )
 
-// accessRole is what a program may do, in one namespace or in all.
-type accessRole struct {
-	kind, name string
-	// namespace is empty if the role applies to all namespaces. A cluster role also applies to cluster-scoped objects.
-	namespace string
-	rules     []rbacv1.PolicyRule
+// Role is what a program may do, in one namespace or in all.
+type Role struct {
+	Kind, Name string
+	// Namespace is empty if the role applies to all namespaces. A cluster role also applies to cluster-scoped objects.
+	Namespace string
+	Rules     []rbacv1.PolicyRule
 }
 
-// allows reports whether a role has a rule for a permission.
-func (r *accessRole) allows(p memapi.Access) bool {
-	if r.namespace != "" && p.Namespace != r.namespace || r.kind == "Role" && p.Namespace == "" {
+// Allows reports whether a role has a rule for a permission.
+func (r *Role) Allows(p memapi.Access) bool {
+	if r.Namespace != "" && p.Namespace != r.Namespace || r.Kind == "Role" && p.Namespace == "" {
 		return false
 	}
-	return slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool { return permits(rule, p) })
+	return slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return permits(rule, p) })
 }
 
 // permits reports whether a rule is one for a permission.
 // (k8s.io/component-helpers, auth/rbac/validation)
 func permits(rule rbacv1.PolicyRule, p memapi.Access) bool {
-	if !oneOf(rule.Verbs, p.Verb) || !oneOf(rule.APIGroups, p.Group) {
+	if !OneOf(rule.Verbs, p.Verb) || !OneOf(rule.APIGroups, p.Group) {
 		return false
 	}
 	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, p.Name) {
 		return false
 	}
-	return oneOf(rule.Resources, p.FullResource()) ||
+	return OneOf(rule.Resources, p.FullResource()) ||
 		p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)
 }
 
-// rbacMarker is the marker of kubebuilder for permissions of a resource, which differ in their verbs.
-func rbacMarker(group, resource string, verbs []string) string {
+// Marker is the marker of kubebuilder for permissions of a resource, which differ in their verbs.
+func Marker(group, resource string, verbs []string) string {
 	if group == "" {
 		group = `""`
 	}
@@ -53,41 +54,41 @@ func rbacMarker(group, resource string, verbs []string) string {
 	)
 }
 
-func oneOf(list []string, value string) bool {
+func OneOf(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// authorizations counts what the roles of a program allowed and refused, in one run or in all.
-type authorizations struct {
+// Usage counts what the roles of a program allowed and refused, in one run or in all.
+type Usage struct {
 	used, missing map[memapi.Access]bool
 }
 
-func (a *authorizations) use(p memapi.Access) {
+func (a *Usage) Use(p memapi.Access) {
 	if p.Name, p.Namespace = "", ""; a.used == nil {
 		a.used = map[memapi.Access]bool{}
 	}
 	a.used[p] = true
 }
 
-func (a *authorizations) lack(p memapi.Access) {
+func (a *Usage) Lack(p memapi.Access) {
 	if p.Name, p.Namespace = "", ""; a.missing == nil {
 		a.missing = map[memapi.Access]bool{}
 	}
 	a.missing[p] = true
 }
 
-// add adds the authorizations of a run.
-func (a *authorizations) add(run *authorizations) {
+// Add adds the authorizations of a run.
+func (a *Usage) Add(run *Usage) {
 	for p := range run.used {
-		a.use(p)
+		a.Use(p)
 	}
 	for p := range run.missing {
-		a.lack(p)
+		a.Lack(p)
 	}
 }
 
-// missingRules returns a marker for each resource of which permissions are missing.
-func (a *authorizations) missingRules() []string {
+// MissingRules returns a marker for each resource of which permissions are missing.
+func (a *Usage) MissingRules() []string {
 	byResource := map[[2]string][]string{}
 	for p := range a.missing {
 		at := [2]string{p.Group, p.FullResource()}
@@ -95,16 +96,16 @@ func (a *authorizations) missingRules() []string {
 	}
 	var lines []string
 	for at, verbs := range byResource {
-		lines = append(lines, rbacMarker(at[0], at[1], verbs))
+		lines = append(lines, Marker(at[0], at[1], verbs))
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-// unused returns the resources and verbs of a role that were not used.
-func (r *accessRole) unused(a *authorizations) []string {
+// Unused returns the resources and verbs of a role that were not used.
+func (r *Role) Unused(a *Usage) []string {
 	var found []string
-	for _, rule := range r.rules {
+	for _, rule := range r.Rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				if isNotSimulated(resource) {
@@ -132,7 +133,7 @@ func (r *accessRole) unused(a *authorizations) []string {
 }
 
 // uses reports whether a part of a rule, which may have wildcards, was used.
-func (a *authorizations) uses(part memapi.Access) bool {
+func (a *Usage) uses(part memapi.Access) bool {
 	single := rbacv1.PolicyRule{
 		Verbs: []string{part.Verb}, APIGroups: []string{part.Group}, Resources: []string{part.FullResource()},
 	}
