@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 )
 
@@ -77,7 +78,7 @@ func BenchmarkSchedule(b *testing.B) {
 					b.Fatal(reference.violations)
 				}
 				singles := inject.CandidatesOf(reference.points)
-				defer tune(t)()
+				defer search.Tune(t)()
 				b.ReportAllocs()
 				n, before := 0, processorTime()
 				for b.Loop() {

@@ -53,6 +53,7 @@
 //   - judge finds writers that keep each other busy, and objects that wait for each other to be deleted
 //   - explain shows a failure: as a timeline, with the usual mistake, and as a page
 //   - access has what roles allow, and what was used of it
+//   - search has what all searches have in common, and adapts the Go runtime to them
 //
 // The scenario:
 //   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
@@ -63,7 +64,6 @@
 //   - converge.go has Run and the flags, and saved.go the saved failures
 //   - explore.go chooses schedules
 //   - execute.go executes a schedule, and reference.go has the runs without faults
-//   - tune.go adapts the Go runtime to a search
 //   - shrink.go simplifies a failure
 //
 // One run:

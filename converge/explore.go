@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/search"
 )
 
 // exploration is the search for a schedule with a violation.
@@ -44,7 +45,7 @@ func newExploration(t *testing.T, p *plan, options Options) *exploration {
 // explore searches for a schedule with a violation, and returns the first one. The order, and so the result, depends on
 // nothing but the scenario and the options, unless a budget ends the search.
 func explore(t *testing.T, p *plan, options Options) *Report {
-	defer tune(t)()
+	defer search.Tune(t)()
 	x := newExploration(t, p, options)
 	x.cert.Seed, x.cert.Programs = options.Seed, len(p.programs)
 	report := &Report{}
@@ -69,7 +70,7 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	of := func(phase func(*outcome) *Failure) func() *Failure {
 		return func() *Failure { return phase(&reference) }
 	}
-	report.Failure = first(of(x.recorded), of(x.singles), of(x.recoveries), of(x.pairs), of(x.swarm))
+	report.Failure = search.First(of(x.recorded), of(x.singles), of(x.recoveries), of(x.pairs), of(x.swarm))
 	return report
 }
 
@@ -123,7 +124,7 @@ func (x *exploration) singles(reference *outcome) *Failure {
 	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
 	tried := singles
 	if most := x.mostSingles(); most > 0 {
-		tried = sampled(singles, most, inject.RoundsOf(singles))
+		tried = search.Sample(singles, most, inject.RoundsOf(singles))
 	}
 	x.cert.SinglesLeft = len(singles) - len(tried)
 	for _, d := range tried {
@@ -173,7 +174,7 @@ func (x *exploration) recoveries(*outcome) *Failure {
 func (x *exploration) secondFaults(candidates []inject.Schedule) *Failure {
 	tried := candidates
 	if x.options.Recoveries >= 0 {
-		tried = sampled(candidates, x.options.Recoveries, nil)
+		tried = search.Sample(candidates, x.options.Recoveries, nil)
 	}
 	failure := x.tryEach(slices.Values(tried), &x.cert.Recoveries)
 	if failure == nil {
@@ -184,7 +185,7 @@ func (x *exploration) secondFaults(candidates []inject.Schedule) *Failure {
 
 // tryEach tries schedules, as far as the budget allows, and counts those without a failure.
 func (x *exploration) tryEach(schedules iter.Seq[inject.Schedule], count *int) *Failure {
-	return each(schedules, x.outOfTime, func(s inject.Schedule) *Failure {
+	return search.Each(schedules, x.outOfTime, func(s inject.Schedule) *Failure {
 		_, failure := x.try(s)
 		return failure
 	}, count)
@@ -225,7 +226,7 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 		near = near[:min(len(near), x.options.Pairs*3/4)]
 		distant = min(distant, x.options.Pairs-len(near))
 	}
-	next := mixed(len(singles)*(len(singles)-1)/2, random)
+	next := search.Mixed(len(singles)*(len(singles)-1)/2, random)
 	return x.tryEach(func(yield func(inject.Schedule) bool) {
 		for _, pair := range near {
 			if !yield(inject.Schedule{singles[pair[0]], singles[pair[1]]}) {
@@ -233,7 +234,7 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 			}
 		}
 		for distant > 0 {
-			pair := pairOf(next())
+			pair := search.PairOf(next())
 			if apart(pair[0], pair[1]) <= nearby {
 				continue
 			}

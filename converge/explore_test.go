@@ -3,8 +3,6 @@
 package converge
 
 import (
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"trueup.dev/converge/internal/inject"
@@ -36,29 +34,5 @@ func TestSingleFaultsAreInjected(t *testing.T) {
 				t.Errorf("%d of %d faults were not injected", missed, len(singles))
 			}
 		})
-	}
-}
-
-// TestMixedPairs checks that mixed returns each pair once, and not in order.
-func TestMixedPairs(t *testing.T) {
-	for _, of := range []int{2, 3, 4, 7, 40, 200} {
-		n := of * (of - 1) / 2
-		for seed := range uint64(3) {
-			next := mixed(n, rand.New(rand.NewPCG(seed, 1)))
-			seen := map[[2]int]bool{}
-			var order []int
-			for range n {
-				at := next()
-				order = append(order, at)
-				pair := pairOf(at)
-				if pair[0] < 0 || pair[0] >= pair[1] || pair[1] >= of || seen[pair] {
-					t.Fatalf("of %d, seed %d: the pair %v, after %d others", of, seed, pair, len(seen))
-				}
-				seen[pair] = true
-			}
-			if n > 10 && slices.IsSorted(order) {
-				t.Errorf("of %d, seed %d: the pairs are in order", of, seed)
-			}
-		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/search"
 )
 
 // shrink finds the fewest and simplest faults that cause the same violation.
@@ -21,7 +22,7 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 		f.Violation = v
 		return true
 	}
-	shrink(func() int { return len(f.schedule) }, func() { drop(f, fails) }, func() { simplify(f, fails) })
+	search.Shrink(func() int { return len(f.schedule) }, func() { drop(f, fails) }, func() { simplify(f, fails) })
 }
 
 // drop removes the faults that are not needed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/specs"
 )
@@ -71,11 +72,11 @@ func (x *statesSearch) outOf(share float64) bool {
 
 // search runs all phases, until one of them finds a failure.
 func (x *statesSearch) search() *StatesReport {
-	defer tune(x.t)()
+	defer search.Tune(x.t)()
 	report := &StatesReport{}
 	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learn()
-	report.Failure = first(
+	report.Failure = search.First(
 		x.start, x.single, x.metadata, x.disturbances, x.generated, x.pairs, x.effects, x.faults, x.random,
 	)
 	x.cert.Specs, x.cert.Transitions = len(x.news), len(x.transitions)
@@ -312,7 +313,7 @@ func (x *statesSearch) random() *StatesFailure {
 	if len(x.accepted) == 0 {
 		return nil
 	}
-	return each(func(yield func(walk) bool) {
+	return search.Each(func(yield func(walk) bool) {
 		for n := range x.options.Walks * len(x.accepted) {
 			if !yield(x.randomWalk(rand.New(rand.NewPCG(x.options.Seed, uint64(n)<<8|3)))) {
 				return

@@ -8,6 +8,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/internal/specs"
 )
 
@@ -27,7 +28,7 @@ func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
 	if writes < len(w) {
 		fails(w[:writes])
 	}
-	shrink(func() int { return size(w) }, func() {
+	search.Shrink(func() int { return size(w) }, func() {
 		for i := len(w) - 1; i >= 0; i-- {
 			fails(slices.Delete(slices.Clone(w), i, i+1))
 		}

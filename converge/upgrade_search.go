@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/search"
 )
 
 // upgradeSearch is the search for a failure in one direction.
@@ -43,7 +44,7 @@ type newPoint struct {
 
 // explore searches in both directions. The order depends on nothing but the scenarios and the options.
 func (u *upgrades) explore(t *testing.T, o Options) *UpgradeReport {
-	defer tune(t)()
+	defer search.Tune(t)()
 	begin := time.Now()
 	report := &UpgradeReport{}
 	cert := &report.Certificate
@@ -95,7 +96,7 @@ func (x *upgradeSearch) search(previous *upgradeSearch) *Failure {
 		phases = []func() *Failure{func() *Failure { return x.rollbacks(previous) }, x.after, x.swarm}
 		x.before = previous.before
 	}
-	return first(phases...)
+	return search.First(phases...)
 }
 
 // upgrades ends the process of the old version at each point.
@@ -108,7 +109,7 @@ func (x *upgradeSearch) upgrades() *Failure {
 	x.cert.Points, x.cert.Enumerated, x.cert.Pruned = len(points), enumerated, enumerated-len(found)
 	tried := found
 	if most := x.mostSingles(); most > 0 {
-		tried = sampled(found, most, inject.RoundsOf(found))
+		tried = search.Sample(found, most, inject.RoundsOf(found))
 	}
 	x.cert.SinglesLeft = len(found) - len(tried)
 	for _, d := range tried {
@@ -185,10 +186,10 @@ func (x *upgradeSearch) rollbacks(previous *upgradeSearch) *Failure {
 	x.cert.Enumerated = len(atRest) + len(inMiddle)
 	tried := atRest
 	if most := x.mostSingles(); most > 0 {
-		tried = sampled(atRest, most, nil)
+		tried = search.Sample(atRest, most, nil)
 	}
 	if x.options.Recoveries >= 0 {
-		inMiddle = sampled(inMiddle, x.options.Recoveries, nil)
+		inMiddle = search.Sample(inMiddle, x.options.Recoveries, nil)
 	}
 	for _, s := range slices.Concat(tried, inMiddle) {
 		if failure := x.switchWith(s); failure != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package search
 
 import (
 	"runtime"
@@ -39,7 +39,7 @@ func TestOneProcessor(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	before := runtime.GOMAXPROCS(2)
 	defer runtime.GOMAXPROCS(before)
-	restore := tune(t)
+	restore := Tune(t)
 	if got := runtime.GOMAXPROCS(0); got != 1 {
 		t.Errorf("during a search there are %d processors, want 1", got)
 	}
@@ -48,7 +48,7 @@ func TestOneProcessor(t *testing.T) {
 		t.Errorf("after a search there are %d processors, want 2", got)
 	}
 	t.Setenv("GOMAXPROCS", "2")
-	defer tune(t)()
+	defer Tune(t)()
 	if got := runtime.GOMAXPROCS(0); got != 2 {
 		t.Errorf("with GOMAXPROCS of the user there are %d processors, want no change", got)
 	}

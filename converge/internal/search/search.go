@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+// Package search has what all searches for failures have in common: phases, tries within a limit, samples, pairs in a
+// mixed order, and shrinking. It does not know what is tried.
+package search
 
 import (
 	"iter"
@@ -8,8 +10,8 @@ import (
 	"math/rand/v2"
 )
 
-// first runs the phases of a search until one of them finds a failure, and returns that, or nil.
-func first[F any](phases ...func() *F) *F {
+// First runs the phases of a search until one of them finds a failure, and returns that, or nil.
+func First[F any](phases ...func() *F) *F {
 	for _, phase := range phases {
 		if failure := phase(); failure != nil {
 			return failure
@@ -18,9 +20,9 @@ func first[F any](phases ...func() *F) *F {
 	return nil
 }
 
-// each tries candidates until one fails, whose failure it returns, or until the search must stop. It counts those that
+// Each tries candidates until one fails, whose failure it returns, or until the search must stop. It counts those that
 // do not fail.
-func each[C, F any](candidates iter.Seq[C], stop func() bool, try func(C) *F, count *int) *F {
+func Each[C, F any](candidates iter.Seq[C], stop func() bool, try func(C) *F, count *int) *F {
 	for c := range candidates {
 		if stop() {
 			return nil
@@ -33,8 +35,8 @@ func each[C, F any](candidates iter.Seq[C], stop func() bool, try func(C) *F, co
 	return nil
 }
 
-// shrink repeats the passes that make a failure smaller, as long as they do.
-func shrink(size func() int, passes ...func()) {
+// Shrink repeats the passes that make a failure smaller, as long as they do.
+func Shrink(size func() int, passes ...func()) {
 	for before := -1; before != size(); {
 		before = size()
 		for _, pass := range passes {
@@ -43,9 +45,9 @@ func shrink(size func() int, passes ...func()) {
 	}
 }
 
-// sampled returns at most a number of items: all of the first rounds, and of the next round items that are evenly
+// Sample returns at most a number of items: all of the first rounds, and of the next round items that are evenly
 // spread. Without rounds, all items are evenly spread. Rounds are numbered from 0 on.
-func sampled[T any](items []T, most int, round func(T) int) []T {
+func Sample[T any](items []T, most int, round func(T) int) []T {
 	if most >= len(items) {
 		return items
 	}
@@ -68,8 +70,8 @@ func sampled[T any](items []T, most int, round func(T) int) []T {
 	return chosen
 }
 
-// mixed returns a function that returns each number below n once, in a mixed order. There may be too many to list them.
-func mixed(n int, random *rand.Rand) func() int {
+// Mixed returns a function that returns each number below n once, in a mixed order. There may be too many to list them.
+func Mixed(n int, random *rand.Rand) func() int {
 	if n < 2 {
 		return func() int { return 0 }
 	}
@@ -93,8 +95,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// pairOf returns the n-th pair of numbers of which the first one is the lower one: 0 1, 0 2, 1 2, 0 3 and so on.
-func pairOf(n int) [2]int {
+// PairOf returns the n-th pair of numbers of which the first one is the lower one: 0 1, 0 2, 1 2, 0 3 and so on.
+func PairOf(n int) [2]int {
 	upper := int((1 + math.Sqrt(float64(1+8*n))) / 2)
 	for upper*(upper-1)/2 > n {
 		upper--

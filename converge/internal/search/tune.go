@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package search
 
 import (
 	"os"
@@ -22,11 +22,11 @@ var searches struct {
 	count, before int
 }
 
-// tune adapts the Go runtime to a search, until the returned function is called: the garbage collector runs less often,
+// Tune adapts the Go runtime to a search, until the returned function is called: the garbage collector runs less often,
 // and goroutines share one processor, unless other tests run in parallel. A run passes control from one goroutine to
 // another all the time; with more processors, waking up idle ones takes a quarter of the processor time. What the user
 // has set with GOGC and GOMAXPROCS stays.
-func tune(t *testing.T) (restore func()) {
+func Tune(t *testing.T) (restore func()) {
 	collect, processors := collectLess(), 0
 	if os.Getenv("GOMAXPROCS") == "" && !isParallel(t) {
 		processors = runtime.GOMAXPROCS(1)
