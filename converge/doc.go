@@ -53,6 +53,7 @@
 //   - judge finds writers that keep each other busy, and objects that wait for each other to be deleted
 //   - explain shows a failure: as a timeline, with the usual mistake, and as a page
 //   - access has what roles allow, and what was used of it
+//   - walk has the sequences of writes that [States] tries
 //   - search has what all searches have in common, and adapts the Go runtime to them
 //
 // The scenario:
@@ -93,8 +94,8 @@
 //   - states.go has [States] and its report
 //   - states_space.go has the specs of an object, which come from package internal/specs, and what the API server
 //     accepts
-//   - states_walk.go has the sequences of writes, which states_search.go, states_metadata.go and states_faults.go
-//     choose
+//   - states_walk.go makes steps of a sequence of writes, which states_search.go, states_metadata.go and
+//     states_faults.go choose
 //   - states_compare.go compares a state with that of a new object, and states_refused.go finds out whether the
 //     controller refuses a spec
 //   - states_shrink.go simplifies a failure

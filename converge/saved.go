@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/walk"
 )
 
 // The extensions of files with the replay strings of failures of [Run] and [States].
@@ -31,7 +32,7 @@ func directory(t *testing.T) string {
 // save saves a failure of Run or States, and returns the file.
 func save(t *testing.T, f *Failure) (string, error) {
 	sum, extension := sha256.Sum256([]byte(f.Replay)), savedSchedule
-	if strings.HasPrefix(f.Replay, walkVersion+":") {
+	if strings.HasPrefix(f.Replay, walk.Version+":") {
 		extension = savedWalk
 	}
 	file := filepath.Join(directory(t), hex.EncodeToString(sum[:6])+extension)

@@ -13,6 +13,7 @@ import (
 
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/specs"
 )
 
@@ -34,7 +35,7 @@ func (x *statesSearch) newObject(s stored) *newObject {
 	if found := x.news[s.key]; found != nil {
 		return found
 	}
-	w := walk{x.specOf(s), {deleted: true}}
+	w := walk.Walk{x.specOf(s), {Deleted: true}}
 	results := make([]stored, len(w))
 	plan, settles := x.walkPlan(w, results)
 	o := x.run(plan)
@@ -47,12 +48,12 @@ func (x *statesSearch) newObject(s stored) *newObject {
 }
 
 // specOf returns the spec of a stored object as one change for each field.
-func (s *specSpace) specOf(stored stored) spec { return s.specOfObject(stored.object) }
+func (s *specSpace) specOf(stored stored) walk.Spec { return s.specOfObject(stored.object) }
 
-func (s *specSpace) specOfObject(obj client.Object) spec {
+func (s *specSpace) specOfObject(obj client.Object) walk.Spec {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		return spec{}
+		return walk.Spec{}
 	}
 	var changes []specs.Change
 	for _, field := range phrase.SortedKeys(content) {
@@ -70,11 +71,11 @@ func (s *specSpace) specOfObject(obj client.Object) spec {
 			Path: specs.ParsePath(path), Value: specs.Value{Content: foreignValues(obj)[path]},
 		})
 	}
-	return spec{changes: changes}
+	return walk.Spec{Changes: changes}
 }
 
 // walkPlan returns the plan of a walk.
-func (x *statesSearch) walkPlan(w walk, results []stored) (*plan, []int) {
+func (x *statesSearch) walkPlan(w walk.Walk, results []stored) (*plan, []int) {
 	p := *x.plan
 	var settles []int
 	p.Steps, settles = x.steps(w, results)
@@ -82,14 +83,14 @@ func (x *statesSearch) walkPlan(w walk, results []stored) (*plan, []int) {
 }
 
 // check runs a walk, and returns its first violation.
-func (x *statesSearch) check(w walk) (Violation, bool) {
+func (x *statesSearch) check(w walk.Walk) (Violation, bool) {
 	v, _, failed := x.checkWrites(w)
 	return v, failed
 }
 
 // checkWrites runs a walk, and returns its first violation with the number of writes that lead to it, as far as that is
 // known.
-func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool) {
+func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed bool) {
 	results := x.admit(w)
 	plan, settles := x.walkPlan(w, results)
 	o := x.run(plan)
@@ -112,9 +113,9 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 		}
 		previous := &state.Snapshot{}
 		switch {
-		case w[i].deleted && accepted != nil:
+		case w[i].Deleted && accepted != nil:
 			previous = accepted.deleted // what it leaves behind on purpose
-		case i > 0 && !w[i].deleted:
+		case i > 0 && !w[i].Deleted:
 			previous = o.at(settles[i-1])
 		}
 		found := x.compare(n, want, previous, o.at(settles[i]))
@@ -122,7 +123,7 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 		if len(found) > 0 {
 			return pathViolation(found, w[i]), i + 1, true
 		}
-		if w[i].deleted {
+		if w[i].Deleted {
 			for name := range plan.reader().Flatten(o.at(settles[i]).Literal()) {
 				remaining[name] = true // the next object finds what stays by design
 			}
@@ -130,8 +131,8 @@ func (x *statesSearch) checkWrites(w walk) (v Violation, writes int, failed bool
 		} else if !n.refused {
 			accepted = n
 		}
-		if n.refused && !w[i].deleted && accepted != nil {
-			x.adviseHalf(n, w[i].describe(w[:i]), previous, o.at(settles[i]))
+		if n.refused && !w[i].Deleted && accepted != nil {
+			x.adviseHalf(n, w[i].Describe(w[:i]), previous, o.at(settles[i]))
 		}
 		x.transitions[[2]string{before, results[i].key}] = true
 		before = results[i].key
@@ -161,13 +162,13 @@ func (x *statesSearch) compare(n *newObject, want, before, got *state.Snapshot) 
 
 // expected returns the state that is expected after the last write, and the run that it comes from. It returns nil if
 // no object was created yet. before is the spec before the write.
-func (x *statesSearch) expected(s spec, before string, results []stored) (*state.Snapshot, *newObject) {
+func (x *statesSearch) expected(s walk.Spec, before string, results []stored) (*state.Snapshot, *newObject) {
 	if now := results[len(results)-1]; now.key != "" {
 		n := x.newObject(now)
 		return n.created, n
 	}
 	for _, result := range slices.Backward(results) {
-		if s.deleted && before != "" && result.key == before {
+		if s.Deleted && before != "" && result.key == before {
 			n := x.newObject(result)
 			return n.deleted, n
 		}
@@ -175,11 +176,11 @@ func (x *statesSearch) expected(s spec, before string, results []stored) (*state
 	return nil, nil
 }
 
-func pathViolation(found []state.Difference, s spec) Violation {
+func pathViolation(found []state.Difference, s walk.Spec) Violation {
 	slices.SortStableFunc(found, func(a, b state.Difference) int { return cmp.Compare(a.Rank(), b.Rank()) })
 	first := found[0]
 	v := Violation{Oracle: OraclePath, Cause: first.Cause, About: first.Name, Message: first.Lines[0]}
-	if s.deleted {
+	if s.Deleted {
 		v.Message += ", compared with the deletion of an object that never changed"
 	} else {
 		v.Message += ", compared with a new object"

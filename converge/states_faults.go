@@ -10,6 +10,7 @@ import (
 
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/walk"
 )
 
 // faults changes a property and back, with each single fault at each point. The walk converges without faults, so that
@@ -30,7 +31,7 @@ func (x *statesSearch) faults() *StatesFailure {
 			x.leaveOut("no faults are injected while the other %s change", properties(len(order)-i))
 			return nil
 		}
-		w := walk{p.context, p.specs[0], p.context}
+		w := walk.Walk{p.context, p.specs[0], p.context}
 		if failure := x.withFaults(w); failure != nil {
 			return failure
 		}
@@ -43,7 +44,7 @@ func (x *statesSearch) faults() *StatesFailure {
 const referenceRuns = 10
 
 // faultPlan returns the plan of a walk with faults.
-func (x *statesSearch) faultPlan(w walk) *plan {
+func (x *statesSearch) faultPlan(w walk.Walk) *plan {
 	plan, _ := x.walkPlan(w, x.admit(w))
 	for _, h := range plan.Space.HistoryDependent {
 		// An object that is recreated because of a fault has the state of a new one.
@@ -52,7 +53,7 @@ func (x *statesSearch) faultPlan(w walk) *plan {
 	return plan
 }
 
-func (x *statesSearch) withFaults(w walk) *StatesFailure {
+func (x *statesSearch) withFaults(w walk.Walk) *StatesFailure {
 	plan := x.faultPlan(w)
 	report := plan.check(x.t, Options{Seed: x.options.Seed, SingleRequests: x.options.Requests / 10})
 	x.cert.Faults += report.Certificate.Singles
@@ -67,8 +68,8 @@ func (x *statesSearch) withFaults(w walk) *StatesFailure {
 }
 
 // explain describes the failure of a walk.
-func (x *statesSearch) explain(w walk, f *Failure) *StatesFailure {
-	f.Replay, f.walk = w.encode(x.options.Seed, f.schedule), w.describe()
+func (x *statesSearch) explain(w walk.Walk, f *Failure) *StatesFailure {
+	f.Replay, f.walk = w.Encode(x.options.Seed, f.schedule), w.Describe()
 	return &StatesFailure{Violation: f.Violation, Walk: f.walk, Faults: f.Faults, Replay: f.Replay, failure: f}
 }
 
@@ -83,7 +84,7 @@ func (x *statesSearch) effects() *StatesFailure {
 		ignored = append(ignored, path)
 		var tried []string
 		for _, s := range p.specs {
-			for _, change := range s.changes {
+			for _, change := range s.Changes {
 				if slices.Equal(change.Path, p.Path) {
 					tried = append(tried, change.Value.String())
 				}

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/specs"
 )
 
@@ -33,28 +34,28 @@ func foreignValues(obj client.Object) map[string]string {
 }
 
 // foreignSpec returns a spec in which users have added a label and an annotation, unless these are skipped.
-func (s *specSpace) foreignSpec(value string) spec {
+func (s *specSpace) foreignSpec(value string) walk.Spec {
 	var changes []specs.Change
 	for _, field := range foreignFields {
 		if path := foreignPath(field); !s.skips(path.String()) {
 			changes = append(changes, specs.Change{Path: path, Value: specs.Value{Content: value}})
 		}
 	}
-	return spec{}.with(changes...)
+	return walk.Spec{}.With(changes...)
 }
 
 // metadata adds a label and an annotation to the object, changes and removes them. They may have an effect, because
 // some controllers pass them on. This is an advice.
 func (x *statesSearch) metadata() *StatesFailure {
 	one, two := x.foreignSpec("one"), x.foreignSpec("two")
-	if len(one.changes) == 0 {
+	if len(one.Changes) == 0 {
 		return nil
 	}
-	if failure := x.try(walk{{}, one, two, {}, one, {deleted: true}}); failure != nil {
+	if failure := x.try(walk.Walk{{}, one, two, {}, one, {Deleted: true}}); failure != nil {
 		return failure
 	}
-	x.foreign = acceptedProperty{Property: specs.Property{Path: specs.Path{"metadata"}}, specs: []spec{one, two}}
-	without, with := x.newObject(x.admit(walk{{}})[0]), x.newObject(x.admit(walk{one})[0])
+	x.foreign = acceptedProperty{Property: specs.Property{Path: specs.Path{"metadata"}}, specs: []walk.Spec{one, two}}
+	without, with := x.newObject(x.admit(walk.Walk{{}})[0]), x.newObject(x.admit(walk.Walk{one})[0])
 	var affected []string
 	for _, d := range x.effectsOf(without, with) {
 		affected = append(affected, d.Name)

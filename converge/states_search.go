@@ -11,6 +11,7 @@ import (
 
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/specs"
 )
 
@@ -47,11 +48,11 @@ type acceptedProperty struct {
 	specs.Property
 
 	// context is the spec in which the parent of the property is set.
-	context spec
+	context walk.Spec
 	// specs are those with a meaningful value, and doubtful the others.
-	specs, doubtful []spec
+	specs, doubtful []walk.Spec
 	// rejected is a spec that the API server rejects, or nil.
-	rejected *spec
+	rejected *walk.Spec
 }
 
 // run executes the plan of a walk.
@@ -90,7 +91,7 @@ func (x *statesSearch) search() *StatesReport {
 
 // learn finds out which kinds are read from caches, which names are random, and what the status of the first object is.
 func (x *statesSearch) learn() {
-	plan, settles := x.walkPlan(walk{{}}, make([]stored, 1))
+	plan, settles := x.walkPlan(walk.Walk{{}}, make([]stored, 1))
 	x.plan.findRead(func() outcome { return x.run(plan) })
 	one := x.run(plan)
 	for plan.random.Find(one.settled, x.run(plan).settled) { // names that contain random ones are found next
@@ -100,7 +101,7 @@ func (x *statesSearch) learn() {
 }
 
 // try checks a walk, and returns the failure with the fewest changes.
-func (x *statesSearch) try(w walk) *StatesFailure {
+func (x *statesSearch) try(w walk.Walk) *StatesFailure {
 	if v, writes, failed := x.checkWrites(w); failed {
 		return x.shrink(w, writes, v)
 	}
@@ -108,7 +109,7 @@ func (x *statesSearch) try(w walk) *StatesFailure {
 }
 
 // start checks the object as it is.
-func (x *statesSearch) start() *StatesFailure { return x.try(walk{{}, {deleted: true}, {}}) }
+func (x *statesSearch) start() *StatesFailure { return x.try(walk.Walk{{}, {Deleted: true}, {}}) }
 
 // single changes each property on its own: first all values in a row, then each value and back.
 func (x *statesSearch) single() *StatesFailure {
@@ -139,12 +140,12 @@ func (x *statesSearch) leaveOut(format string, args ...any) {
 
 // acceptValues asks the API server which values are valid.
 func (x *statesSearch) acceptValues() {
-	base := x.admit(walk{{}})[0].key
+	base := x.admit(walk.Walk{{}})[0].key
 	for _, property := range x.properties {
-		p := acceptedProperty{Property: property, context: spec{}.with(property.Context...)}
+		p := acceptedProperty{Property: property, context: walk.Spec{}.With(property.Context...)}
 		seen := map[string]bool{base: true}
 		if len(property.Context) > 0 {
-			set := x.admit(walk{p.context})[0]
+			set := x.admit(walk.Walk{p.context})[0]
 			if set.rejected != nil {
 				x.cert.LeftOut = append(
 					x.cert.LeftOut, fmt.Sprintf("%s is not changed: a sample of its parent is rejected", property.Path),
@@ -154,8 +155,8 @@ func (x *statesSearch) acceptValues() {
 			seen[set.key] = true
 		}
 		for _, value := range property.Values {
-			s := p.context.with(specs.Change{Path: property.Path, Value: value})
-			answer := x.admit(walk{s})[0]
+			s := p.context.With(specs.Change{Path: property.Path, Value: value})
+			answer := x.admit(walk.Walk{s})[0]
 			switch {
 			case answer.rejected != nil, x.newObject(answer).rejected != nil:
 				x.cert.Rejected++
@@ -181,23 +182,23 @@ func (x *statesSearch) acceptValues() {
 }
 
 // inARow changes one property to all values one after the other, and back. The object is deleted with another value.
-func (p *acceptedProperty) inARow() walk {
+func (p *acceptedProperty) inARow() walk.Walk {
 	values := slices.Concat(p.specs, p.doubtful)
-	w := walk{{}}
-	if len(p.context.changes) > 0 {
+	w := walk.Walk{{}}
+	if len(p.context.Changes) > 0 {
 		w = append(w, p.context)
 	}
 	w = append(w, values...)
 	if p.rejected != nil {
 		w = append(w, *p.rejected)
 	}
-	return append(w, spec{}, values[0], spec{deleted: true})
+	return append(w, walk.Spec{}, values[0], walk.Spec{Deleted: true})
 }
 
 // backAndForth changes one property to each value and back, the first one twice, and recreates the object.
-func (p *acceptedProperty) backAndForth() walk {
-	w := walk{{}}
-	if len(p.context.changes) > 0 {
+func (p *acceptedProperty) backAndForth() walk.Walk {
+	w := walk.Walk{{}}
+	if len(p.context.Changes) > 0 {
 		w = append(w, p.context)
 	}
 	back := w[len(w)-1]
@@ -205,14 +206,14 @@ func (p *acceptedProperty) backAndForth() walk {
 	for _, s := range values {
 		w = append(w, s, back)
 	}
-	return append(w, values[0], spec{}, spec{deleted: true}, values[0], spec{deleted: true})
+	return append(w, values[0], walk.Spec{}, walk.Spec{Deleted: true}, values[0], walk.Spec{Deleted: true})
 }
 
 // observe records whether a property has an effect.
 func (x *statesSearch) observe(p acceptedProperty) {
-	without := x.newObject(x.admit(walk{p.context})[0])
+	without := x.newObject(x.admit(walk.Walk{p.context})[0])
 	for _, s := range p.specs {
-		if x.affects(without, x.newObject(x.admit(walk{s})[0])) {
+		if x.affects(without, x.newObject(x.admit(walk.Walk{s})[0])) {
 			x.affecting[p.Path.String()] = true
 			return
 		}
@@ -222,8 +223,8 @@ func (x *statesSearch) observe(p acceptedProperty) {
 // disturbances performs each disturbance on a new object, and before and after a change of each property.
 func (x *statesSearch) disturbances() *StatesFailure {
 	for _, step := range x.plan.Disturbances {
-		begin := walk{{}}.disturbed(step.name)
-		if failure := x.try(append(slices.Clip(begin), spec{deleted: true}, spec{})); failure != nil {
+		begin := walk.Walk{{}}.Disturbed(step.name)
+		if failure := x.try(append(slices.Clip(begin), walk.Spec{Deleted: true}, walk.Spec{})); failure != nil {
 			return failure
 		}
 		for i, p := range x.accepted {
@@ -234,8 +235,8 @@ func (x *statesSearch) disturbances() *StatesFailure {
 			if len(p.specs) == 0 {
 				continue
 			}
-			w := append(slices.Clip(begin), p.context, p.specs[0]).disturbed(step.name)
-			if failure := x.try(append(w, p.context, spec{}, spec{deleted: true})); failure != nil {
+			w := append(slices.Clip(begin), p.context, p.specs[0]).Disturbed(step.name)
+			if failure := x.try(append(w, p.context, walk.Spec{}, walk.Spec{Deleted: true})); failure != nil {
 				return failure
 			}
 		}
@@ -248,20 +249,20 @@ func (x *statesSearch) generated() *StatesFailure {
 	if x.plan.Space.Generate == nil {
 		return nil
 	}
-	w := walk{{}}
+	w := walk.Walk{{}}
 	for n := range uint64(30) {
 		w = append(w, x.generate(rand.New(rand.NewPCG(x.options.Seed, n<<8|4))))
 		if len(w) == 4 {
-			if failure := x.try(append(w, spec{})); failure != nil {
+			if failure := x.try(append(w, walk.Spec{})); failure != nil {
 				return failure
 			}
-			w = walk{w[3]}
+			w = walk.Walk{w[3]}
 		}
 	}
 	return nil
 }
 
-func (x *statesSearch) generate(random *rand.Rand) spec {
+func (x *statesSearch) generate(random *rand.Rand) walk.Spec {
 	return x.specOfObject(x.plan.Space.Generate(random))
 }
 
@@ -286,8 +287,8 @@ func (x *statesSearch) pairs() *StatesFailure {
 		}
 		one, other := x.accepted[pair[0]], x.accepted[pair[1]]
 		a, b := one.specs[random.IntN(len(one.specs))], other.specs[random.IntN(len(other.specs))]
-		both := a.with(b.changes...)
-		if failure := x.try(walk{{}, a, both, b, {}, both, {deleted: true}, b}); failure != nil {
+		both := a.With(b.Changes...)
+		if failure := x.try(walk.Walk{{}, a, both, b, {}, both, {Deleted: true}, b}); failure != nil {
 			return failure
 		}
 		x.cert.Pairs++
@@ -298,11 +299,11 @@ func (x *statesSearch) pairs() *StatesFailure {
 }
 
 // observePair records whether a property has an effect while another one has another value: it may depend on that one.
-func (x *statesSearch) observePair(p acceptedProperty, both, without spec) {
-	if x.affecting[p.Path.String()] || len(p.context.changes) > 0 {
+func (x *statesSearch) observePair(p acceptedProperty, both, without walk.Spec) {
+	if x.affecting[p.Path.String()] || len(p.context.Changes) > 0 {
 		return
 	}
-	one, other := x.admit(walk{without})[0], x.admit(walk{both})[0]
+	one, other := x.admit(walk.Walk{without})[0], x.admit(walk.Walk{both})[0]
 	if one.rejected == nil && other.rejected == nil {
 		x.affecting[p.Path.String()] = x.affects(x.newObject(one), x.newObject(other))
 	}
@@ -313,7 +314,7 @@ func (x *statesSearch) random() *StatesFailure {
 	if len(x.accepted) == 0 {
 		return nil
 	}
-	return search.Each(func(yield func(walk) bool) {
+	return search.Each(func(yield func(walk.Walk) bool) {
 		for n := range x.options.Walks * len(x.accepted) {
 			if !yield(x.randomWalk(rand.New(rand.NewPCG(x.options.Seed, uint64(n)<<8|3)))) {
 				return
@@ -322,33 +323,33 @@ func (x *statesSearch) random() *StatesFailure {
 	}, func() bool { return x.outOf(1) }, x.try, &x.cert.Walks)
 }
 
-func (x *statesSearch) randomWalk(random *rand.Rand) walk {
-	w := walk{{}}
-	now := spec{}
+func (x *statesSearch) randomWalk(random *rand.Rand) walk.Walk {
+	w := walk.Walk{{}}
+	now := walk.Spec{}
 	all := x.withMetadata()
 	for range 4 + random.IntN(5) {
 		if d := x.plan.Disturbances; len(d) > 0 && random.IntN(4) == 0 {
-			w = w.disturbed(d[random.IntN(len(d))].name)
+			w = w.Disturbed(d[random.IntN(len(d))].name)
 			continue
 		}
 		p := all[random.IntN(len(all))]
 		values := slices.Concat(p.specs, p.specs, p.doubtful)
 		switch choice := random.IntN(10); {
-		case choice == 0 && !w[len(w)-1].deleted:
-			w = append(w, spec{deleted: true})
+		case choice == 0 && !w[len(w)-1].Deleted:
+			w = append(w, walk.Spec{Deleted: true})
 			continue
 		case choice == 1:
-			now = spec{}
+			now = walk.Spec{}
 		case choice == 2 && p.rejected != nil:
-			w = append(w, now.with(p.rejected.changes...))
+			w = append(w, now.With(p.rejected.Changes...))
 			continue
-		case choice <= 4 && len(now.changes) > 0:
-			at := random.IntN(len(now.changes))
-			now = spec{changes: slices.Delete(slices.Clone(now.changes), at, at+1)}
+		case choice <= 4 && len(now.Changes) > 0:
+			at := random.IntN(len(now.Changes))
+			now = walk.Spec{Changes: slices.Delete(slices.Clone(now.Changes), at, at+1)}
 		case choice == 5 && x.plan.Space.Generate != nil:
 			now = x.generate(random)
 		default:
-			now = now.with(values[random.IntN(len(values))].changes...)
+			now = now.With(values[random.IntN(len(values))].Changes...)
 		}
 		w = append(w, now)
 	}

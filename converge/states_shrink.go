@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"trueup.dev/converge/internal/inject"
-	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/search"
+	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/specs"
 )
 
 // shrink finds the fewest and smallest changes that cause the same violation, which a number of writes cause.
-func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
-	fails := func(shorter walk) bool {
+func (x *statesSearch) shrink(w walk.Walk, writes int, v Violation) *StatesFailure {
+	fails := func(shorter walk.Walk) bool {
 		if len(shorter) == 0 {
 			return false
 		}
@@ -28,14 +28,14 @@ func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
 	if writes < len(w) {
 		fails(w[:writes])
 	}
-	search.Shrink(func() int { return size(w) }, func() {
+	search.Shrink(func() int { return w.Size() }, func() {
 		for i := len(w) - 1; i >= 0; i-- {
 			fails(slices.Delete(slices.Clone(w), i, i+1))
 		}
-		for _, path := range paths(w) {
-			if !fails(w.without(path, -1)) {
+		for _, path := range w.Paths() {
+			if !fails(w.Without(path, -1)) {
 				for i := range w {
-					fails(w.without(path, i))
+					fails(w.Without(path, i))
 				}
 			}
 			x.simplify(&w, path, fails)
@@ -45,59 +45,26 @@ func (x *statesSearch) shrink(w walk, writes int, v Violation) *StatesFailure {
 }
 
 // simplify gives a property the simplest value.
-func (x *statesSearch) simplify(w *walk, path string, fails func(walk) bool) {
+func (x *statesSearch) simplify(w *walk.Walk, path string, fails func(walk.Walk) bool) {
 	at := slices.IndexFunc(x.properties, func(p specs.Property) bool { return p.Path.String() == path })
 	if at < 0 {
 		return
 	}
 	simplest := specs.Change{Path: x.properties[at].Path, Value: x.properties[at].Values[0]}
 	for i := range *w {
-		if !slices.ContainsFunc((*w)[i].changes, func(c specs.Change) bool {
+		if !slices.ContainsFunc((*w)[i].Changes, func(c specs.Change) bool {
 			return c.Path.String() == path && c.String() != simplest.String()
 		}) {
 			continue
 		}
 		simpler := slices.Clone(*w)
-		simpler[i] = simpler[i].with(simplest)
+		simpler[i] = simpler[i].With(simplest)
 		fails(simpler)
 	}
 }
 
-// size counts writes and changes.
-func size(w walk) int {
-	n := len(w)
-	for _, s := range w {
-		n += len(s.changes)
-	}
-	return n
-}
-
-// paths lists the properties that a walk changes.
-func paths(w walk) []string {
-	found := map[string]bool{}
-	for _, s := range w {
-		for _, change := range s.changes {
-			found[change.Path.String()] = true
-		}
-	}
-	return phrase.SortedKeys(found)
-}
-
-// without returns a walk that does not change a property, in one write or, if that is -1, in all of them.
-func (w walk) without(path string, write int) walk {
-	shorter := slices.Clone(w)
-	for i := range shorter {
-		if write < 0 || i == write {
-			shorter[i].changes = slices.DeleteFunc(slices.Clone(shorter[i].changes), func(c specs.Change) bool {
-				return c.Path.String() == path
-			})
-		}
-	}
-	return shorter
-}
-
 // record runs a walk again, for its timeline.
-func (x *statesSearch) record(w walk, v Violation) *StatesFailure {
+func (x *statesSearch) record(w walk.Walk, v Violation) *StatesFailure {
 	plan, _ := x.walkPlan(w, x.admit(w))
 	f := &Failure{Violation: v, schedule: inject.Schedule{}}
 	plan.record(x.t, f)
@@ -123,13 +90,13 @@ func (x *statesSearch) replay(encoded string) {
 
 // rerun runs one walk again. The result has no violation if it does not fail.
 func (x *statesSearch) rerun(encoded string) (*StatesFailure, error) {
-	w, seed, faults, err := decodeWalk(encoded)
+	w, seed, faults, err := walk.Decode(encoded)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range w {
-		if s.disturbance != "" && x.disturbance(s.disturbance) == nil {
-			return nil, fmt.Errorf("the scenario has no disturbance %q", s.disturbance)
+		if s.Disturbance != "" && x.disturbance(s.Disturbance) == nil {
+			return nil, fmt.Errorf("the scenario has no disturbance %q", s.Disturbance)
 		}
 	}
 	x.plan.seed, x.options.Seed = seed, seed

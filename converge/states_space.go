@@ -4,7 +4,6 @@ package converge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,6 +22,7 @@ import (
 
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/specs"
 )
@@ -41,17 +41,6 @@ type specSpace struct {
 	leftOut []string
 }
 
-// spec is a desired state: changes of the base, or a deleted object.
-type spec struct {
-	deleted bool
-	changes []specs.Change
-	// disturbance is the name of one that users perform instead of a write. The desired state is the one before it.
-	disturbance string
-}
-
-// walk is what users write, one after the other.
-type walk []spec
-
 // newSpecSpace finds the first primary object, and lists its properties.
 func newSpecSpace(p *plan) (*specSpace, error) {
 	space := &specSpace{plan: p}
@@ -69,7 +58,7 @@ func newSpecSpace(p *plan) (*specSpace, error) {
 		}
 	}
 	space.content = content
-	if stored := space.admit(walk{{}})[0]; stored.rejected != nil {
+	if stored := space.admit(walk.Walk{{}})[0]; stored.rejected != nil {
 		return nil, fmt.Errorf("the API server rejects %s: %w", describe(space.base), stored.rejected)
 	}
 	properties, opaque := specs.Properties(space.schema(), content)
@@ -146,7 +135,7 @@ func (s *specSpace) declare(properties []specs.Property) error {
 		}
 		var values []specs.Value
 		for _, value := range declared.Values[path] {
-			content, err := jsonContent(value)
+			content, err := walk.JSONContent(value)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("Space.Values[%s]: %w", path, err))
 			}
@@ -200,48 +189,10 @@ func kindName(obj client.Object) string {
 	return kind
 }
 
-func jsonContent(value any) (any, error) {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var wrapped map[string]any
-	err = json.Unmarshal(fmt.Appendf(nil, `{"value":%s}`, encoded), &wrapped)
-	if err != nil {
-		return nil, err
-	}
-	// Numbers as the schema has them.
-	return (&unstructured.Unstructured{Object: normalized(wrapped)}).Object["value"], nil
-}
-
-// normalized returns JSON content with int64 for numbers without a fraction.
-func normalized(content map[string]any) map[string]any {
-	for key, value := range content {
-		content[key] = normalizedValue(value)
-	}
-	return content
-}
-
-func normalizedValue(value any) any {
-	switch value := value.(type) {
-	case float64:
-		if whole := int64(value); float64(whole) == value {
-			return whole
-		}
-	case map[string]any:
-		return normalized(value)
-	case []any:
-		for i := range value {
-			value[i] = normalizedValue(value[i])
-		}
-	}
-	return value
-}
-
 // object returns the object with a spec.
-func (s *specSpace) object(spec spec) (client.Object, error) {
+func (s *specSpace) object(spec walk.Spec) (client.Object, error) {
 	content := runtime.DeepCopyJSON(s.content)
-	for _, change := range sorted(spec.changes) {
+	for _, change := range walk.Sorted(spec.Changes) {
 		change.Apply(content)
 	}
 	if _, ok := s.base.(*unstructured.Unstructured); ok {
@@ -249,23 +200,6 @@ func (s *specSpace) object(spec spec) (client.Object, error) {
 	}
 	obj := reflect.New(reflect.TypeOf(s.base).Elem()).Interface().(client.Object)
 	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
-}
-
-// sorted returns changes with those of parents before those of their parts.
-func sorted(changes []specs.Change) []specs.Change {
-	return slices.SortedStableFunc(slices.Values(changes), func(a, b specs.Change) int {
-		return slices.Compare(a.Path, b.Path)
-	})
-}
-
-// with returns a spec with a further change, which replaces one of the same property.
-func (s spec) with(changes ...specs.Change) spec {
-	all := slices.Clone(s.changes)
-	for _, change := range changes {
-		all = slices.DeleteFunc(all, func(c specs.Change) bool { return slices.Equal(c.Path, change.Path) })
-		all = append(all, change)
-	}
-	return spec{changes: sorted(all)}
 }
 
 // stored is what the API server answers to a write.
@@ -277,7 +211,7 @@ type stored struct {
 }
 
 // admit returns what the API server stores after each write of a walk, if no controller runs.
-func (s *specSpace) admit(w walk) []stored {
+func (s *specSpace) admit(w walk.Walk) []stored {
 	server := memapi.New(memapi.Options{
 		Registry: s.plan.registry, Conversion: s.plan.convert, Seed: 1,
 		Now: func() time.Time { return time.Unix(1_000_000_000, 0) },
@@ -300,11 +234,11 @@ func (s *specSpace) admit(w walk) []stored {
 }
 
 // write creates, replaces or deletes the object.
-func (s *specSpace) write(ctx context.Context, c client.Client, spec spec) error {
-	if spec.disturbance != "" {
+func (s *specSpace) write(ctx context.Context, c client.Client, spec walk.Spec) error {
+	if spec.Disturbance != "" {
 		return nil
 	}
-	if spec.deleted {
+	if spec.Deleted {
 		return client.IgnoreNotFound(c.Delete(ctx, s.base.DeepCopyObject().(client.Object)))
 	}
 	obj, err := s.object(spec)

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/walk"
 )
 
 func TestStatesOfCorrectReconciler(t *testing.T) {
@@ -159,11 +161,11 @@ func TestStatesOfInvalidSpaces(t *testing.T) {
 func TestStatesReplay(t *testing.T) {
 	s := pageScenario(pageWithoutColor)
 	first := checkStates(t, s).Failure
-	w, seed, faults, err := decodeWalk(first.Replay)
+	w, seed, faults, err := walk.Decode(first.Replay)
 	if err != nil || seed != 1 || len(faults) > 0 {
 		t.Fatal(seed, faults, err)
 	}
-	if again := w.encode(seed, faults); again != first.Replay {
+	if again := w.Encode(seed, faults); again != first.Replay {
 		t.Errorf("got %s, want %s", again, first.Replay)
 	}
 	x, err := newStates(t, s, DefaultStatesOptions())
@@ -177,14 +179,6 @@ func TestStatesReplay(t *testing.T) {
 	}
 	if second := x.record(w, v); second.String() != first.String() {
 		t.Errorf("the timeline differs:\n%s\n%s", second, first)
-	}
-}
-
-func TestWalksThatCannotBeDecoded(t *testing.T) {
-	for _, encoded := range []string{"", "v1:1:", "w1:x:", "w1:1:a", "w1:1:a=%zz", "w1:1:a={", "w1:1:|v1:1:x"} {
-		if _, _, _, err := decodeWalk(encoded); err == nil {
-			t.Errorf("%q: no error", encoded)
-		}
 	}
 }
 
