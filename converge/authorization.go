@@ -57,7 +57,9 @@ func (r *run) permit(process *process, p memapi.Access) error {
 		return nil
 	}
 	r.violate(Violation{
-		Oracle: OracleErrors, Cause: CauseForbidden, About: phrase.Name(client.ObjectKey{Namespace: p.Namespace, Name: p.Name}),
+		Oracle: OracleErrors, Cause: CauseForbidden, About: phrase.Name(client.ObjectKey{
+			Namespace: p.Namespace, Name: p.Name,
+		}),
 		Message: "a request is not allowed by the roles: " + err.Error(),
 		Details: []string{access.Marker(p.Group, p.FullResource(), []string{p.Verb})},
 	})

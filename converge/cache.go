@@ -90,7 +90,9 @@ func (c *processCache) informer(
 	}
 	var i *processInformer
 	err := c.process.submit(ctx, &call{
-		Site: inject.Site{Act: "watch", Kind: gvk.Kind}, begin: func() { i = c.process.informer(gvk).inForm(c.process, form) },
+		Site: inject.Site{Act: "watch", Kind: gvk.Kind}, begin: func() {
+			i = c.process.informer(gvk).inForm(c.process, form)
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -67,7 +67,9 @@ func TestSampleBeginsWithEachKind(t *testing.T) {
 	if !slices.IsSorted(order) || order[0] != inject.FirstOfKind || order[len(order)-1] != inject.Repeated {
 		t.Errorf("the rounds are %v", order)
 	}
-	others := slices.DeleteFunc(slices.Clone(found), func(d inject.Deviation) bool { return rounds(d) == inject.FirstOfKind })
+	others := slices.DeleteFunc(
+		slices.Clone(found), func(d inject.Deviation) bool { return rounds(d) == inject.FirstOfKind },
+	)
 	first := len(found) - len(others)
 	chosen := search.Sample(found, first+3, rounds)
 	if len(chosen) != first+3 {

@@ -20,7 +20,9 @@ import (
 
 // factsOf describes a request. changed is set if it may have changed something.
 func (w *world) factsOf(c *call, err error, changed bool) explain.Facts {
-	f := explain.Facts{Act: c.Act, Kind: c.gvk, Reason: apierrs.ReasonForError(err), Effect: changed && (c.obj != nil || c.effect)}
+	f := explain.Facts{
+		Act: c.Act, Kind: c.gvk, Reason: apierrs.ReasonForError(err), Effect: changed && (c.obj != nil || c.effect),
+	}
 	if list, ok := c.out.(client.ObjectList); ok {
 		f.Items = meta.LenList(list)
 	}

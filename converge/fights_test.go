@@ -178,7 +178,9 @@ func TestConflicts(t *testing.T) {
 					t.Errorf("got %q, want %q in it", f.Violation.Message, want)
 				}
 			}
-			if want := map[Cause]string{CauseFight: "let one writer decide about the field", CauseChain: "break the cycle"}[c.cause]; want == "" ||
+			if want := map[Cause]string{
+				CauseFight: "let one writer decide about the field", CauseChain: "break the cycle",
+			}[c.cause]; want == "" ||
 				!strings.HasPrefix(f.Hint, want) {
 				t.Errorf("the hint is %q", f.Hint)
 			}

@@ -294,7 +294,9 @@ func TestFailure_HTML_meanwhile(t *testing.T) {
 	f := &Failure{
 		schedule: inject.Schedule{
 			{
-				Point: inject.Point{Site: inject.Site{Act: "create", Kind: "ConfigMap", Key: client.ObjectKeyFromObject(newSecret("a"))}, N: 1},
+				Point: inject.Point{
+					Site: inject.Site{Act: "create", Kind: "ConfigMap", Key: client.ObjectKeyFromObject(newSecret("a"))}, N: 1,
+				},
 				Fault: FaultMeanwhile,
 			},
 		},
@@ -319,13 +321,19 @@ func TestFailure_HTML_escapes(t *testing.T) {
 		log: explain.Log{
 			Entries: []explain.Entry{
 				{
-					Who: evil, What: evil, Cache: "cache@" + evil, Result: evil, Mark: explain.FaultMark, Weight: explain.Crucial, From: explain.TheProcess,
-					To: key, Fault: Fault(evil),
+					Who: evil, What: evil, Cache: "cache@" + evil, Result: evil, Mark: explain.FaultMark, Weight: explain.Crucial,
+					From: explain.TheProcess,
+					To:   key, Fault: Fault(evil),
 				},
 				{Who: evil, What: evil, From: explain.Other(evil), To: explain.TheServer, Weight: explain.Crucial},
 			},
 			Arrivals: []explain.Arrival{
-				{Entry: explain.Entry{Who: evil, What: evil, From: explain.TheServer, To: explain.Place{Role: explain.CacheRole, Name: evil}, News: explain.Arriving}},
+				{
+					Entry: explain.Entry{
+						Who: evil, What: evil, From: explain.TheServer, To: explain.Place{Role: explain.CacheRole, Name: evil},
+						News: explain.Arriving,
+					},
+				},
 			},
 		},
 	}

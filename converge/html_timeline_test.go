@@ -31,12 +31,16 @@ func recorded(t *testing.T, s Scenario, encoded string) *Failure {
 func way(e explain.Entry) string {
 	name := func(p explain.Place) string {
 		return map[explain.Role]string{
-			0: "nowhere", explain.OutsideRole: "outside", explain.ProcessRole: "process", explain.CacheRole: "cache ", explain.ServerRole: "server",
+			0: "nowhere", explain.OutsideRole: "outside", explain.ProcessRole: "process", explain.CacheRole: "cache ",
+			explain.ServerRole: "server",
 		}[p.Role] + p.Name
 	}
-	turn := map[explain.Turn]string{explain.Beginning: ", begins", explain.Ending: ", ends", explain.Dying: ", dies", explain.Starting: ", starts"}[e.Turn]
+	turn := map[explain.Turn]string{
+		explain.Beginning: ", begins", explain.Ending: ", ends", explain.Dying: ", dies", explain.Starting: ", starts",
+	}[e.Turn]
 	news := map[explain.News]string{
-		explain.Arriving: ", arrives", explain.Holding: ", held", explain.CatchingUp: ", catches up", explain.Repeating: ", repeats",
+		explain.Arriving: ", arrives", explain.Holding: ", held", explain.CatchingUp: ", catches up",
+		explain.Repeating: ", repeats",
 	}[e.News]
 	failed := ""
 	if e.Failed {
@@ -85,7 +89,10 @@ func TestTimeline_drawing(t *testing.T) {
 			"create ConfigMap default/a takes effect late",
 			"process to server, fails",
 		},
-		{"another client", copierScenario(false), "v1:1:exists@" + create, phrase.AnotherClient, "create", phrase.AnotherClient + " to server"},
+		{
+			"another client", copierScenario(false), "v1:1:exists@" + create, phrase.AnotherClient, "create",
+			phrase.AnotherClient + " to server",
+		},
 		{
 			"a late event", copierScenario(false), "v1:1:lag-long@event+added:ConfigMap:default/a:1", "watch",
 			"added ConfigMap default/a is delayed", "server to cache ConfigMap, held",
@@ -103,7 +110,8 @@ func TestTimeline_drawing(t *testing.T) {
 			"process to nowhere, dies",
 		},
 		{
-			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", phrase.AnotherClient, "delete",
+			"a deletion", copierScenario(false), "v1:1:child-deleted@quiet:ConfigMap:default/a:1", phrase.AnotherClient,
+			"delete",
 			phrase.AnotherClient + " to server",
 		},
 		{"a late actor", copierScenario(false), "v1:1:late@collect:ConfigMap:default/a:1", "gc", "delays", "gc to nowhere"},
@@ -114,7 +122,9 @@ func TestTimeline_drawing(t *testing.T) {
 			for _, a := range f.log.Arrivals {
 				entries = append(entries, a.Entry)
 			}
-			at := slices.IndexFunc(entries, func(e explain.Entry) bool { return e.Who == c.who && strings.HasPrefix(e.What, c.what) })
+			at := slices.IndexFunc(
+				entries, func(e explain.Entry) bool { return e.Who == c.who && strings.HasPrefix(e.What, c.what) },
+			)
 			if at < 0 {
 				t.Fatalf("no such entry:\n%s", f.FullTimeline())
 			}

@@ -52,7 +52,9 @@ func (i *injector) at(s inject.Site, faults inject.Set) Fault {
 	if faults = i.world.plan.allowed(s, i.trace.step, faults&i.enabled); faults == 0 {
 		return ""
 	}
-	i.points = append(i.points, inject.Injectable{Point: p, Faults: faults, Version: i.world.version(), Step: i.trace.step})
+	i.points = append(
+		i.points, inject.Injectable{Point: p, Faults: faults, Version: i.world.version(), Step: i.trace.step},
+	)
 	fault := i.schedule.At(p)
 	if fault == "" || !faults.Has(fault) {
 		return ""

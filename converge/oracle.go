@@ -33,7 +33,7 @@ const (
 	OracleAdvice Oracle = "O10 advice"
 )
 
-// allOracles lists the oracles. zzOracleScenario cannot be turned off, and is not one of them.
+// allOracles lists the oracles. finding.OracleScenario cannot be turned off, and is not one of them.
 var allOracles = []Oracle{
 	OracleQuiescence, OracleEndState, OracleIdempotence, OracleDuplicates, OracleDeletion, OracleStatus, OracleErrors,
 	OracleSharedObjects, OracleLeaks, OracleAdvice,

@@ -71,7 +71,9 @@ func (o *duplicatesOracle) delete(t state.Thing, uid types.UID) {
 
 // cloudChanged counts a creation or deletion in the external system.
 func (o *duplicatesOracle) cloudChanged(verb, key string, existed bool) {
-	t := state.Thing{Kind: schema.GroupVersionKind{Kind: "cloud"}, Key: o.world.generated.Key(types.NamespacedName{Name: key})}
+	t := state.Thing{
+		Kind: schema.GroupVersionKind{Kind: "cloud"}, Key: o.world.generated.Key(types.NamespacedName{Name: key}),
+	}
 	if !existed {
 		o.Created[t]++
 	} else if verb == "delete" {

@@ -208,7 +208,9 @@ func readyMeansAvailable(o outcome) bool {
 	}
 	workloads := o.readies[0].workloads()
 	return len(workloads) > 0 &&
-		!slices.ContainsFunc(workloads, func(w state.Workload) bool { return w.Observed < w.Generation || w.Available < w.Wanted })
+		!slices.ContainsFunc(
+			workloads, func(w state.Workload) bool { return w.Observed < w.Generation || w.Available < w.Wanted },
+		)
 }
 
 // isFlapping makes a workload the one that recovering checks.

@@ -26,7 +26,7 @@ import (
 	"trueup.dev/internal/nilcheck"
 )
 
-// plan is a valid scenario, with what earlier runs of it have taught. A run only reads it: what a run teaches is part of
+// plan is a valid scenario, with what earlier runs of it have taught. A run only reads it: what it teaches is a part of
 // its outcome.
 type plan struct {
 	input

@@ -95,7 +95,8 @@ func (p *plan) isProgram(client string) bool {
 // newProgram returns the program of New or Setup, without what a check fills in.
 func newProgram(s *Scenario) *program {
 	return &program{
-		client: phrase.Manager, build: s.New, setup: s.Setup, indexes: s.Indexes, uncached: map[schema.GroupVersionKind]bool{},
+		client: phrase.Manager, build: s.New, setup: s.Setup, indexes: s.Indexes,
+		uncached: map[schema.GroupVersionKind]bool{},
 		recorder: s.Permissions,
 	}
 }

@@ -158,7 +158,9 @@ func TestProgramsHaveFaults(t *testing.T) {
 	if first, second := o.processes[0].number, o.processes[1].number; first != 1 || second != 2 {
 		t.Errorf("processes %d and %d, want 1 and 2", first, second)
 	}
-	if !slices.ContainsFunc(log.Entries, func(e explain.Entry) bool { return e.Who == "second" && e.What == "starts again" }) {
+	if !slices.ContainsFunc(
+		log.Entries, func(e explain.Entry) bool { return e.Who == "second" && e.What == "starts again" },
+	) {
 		t.Errorf("the timeline does not name the program that starts again:\n%s", log.Full())
 	}
 	if !slices.ContainsFunc(log.Entries, func(e explain.Entry) bool {

@@ -59,7 +59,9 @@ func (x *exploration) recorded(reference *outcome) *Failure {
 	}
 	x.cert.Recorded = r
 	for _, text := range recorded.Errors {
-		if slices.ContainsFunc(log.Entries, func(e explain.Entry) bool { return inject.AlikeText(e.Result) == "error: "+text }) {
+		if slices.ContainsFunc(
+			log.Entries, func(e explain.Entry) bool { return inject.AlikeText(e.Result) == "error: "+text },
+		) {
 			r.Again++
 		}
 	}

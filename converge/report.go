@@ -150,7 +150,8 @@ func (f *Failure) HTML() ([]byte, error) { return f.explained().Html() }
 // explained returns what the explanation of the failure is based on.
 func (f *Failure) explained() *explain.Failure {
 	return &explain.Failure{
-		Violation: finding.Violation(f.Violation), Schedule: f.schedule, Log: f.log, Proof: f.proof, Walk: f.walk, Test: f.test,
+		Violation: finding.Violation(f.Violation), Schedule: f.schedule, Log: f.log, Proof: f.proof, Walk: f.walk,
+		Test: f.test,
 		Hint: f.Hint, Command: f.command(), Tried: f.triedText(), LeftOut: f.leftOut,
 	}
 }
@@ -187,7 +188,9 @@ func (f *Failure) triedText() string {
 		return "The failure happens without any fault, so that no fault was tried."
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in %s, with seed %d. ", phrase.Plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed)
+	fmt.Fprintf(
+		&b, "%s in %s, with seed %d. ", phrase.Plural(c.Schedules, "run"), c.Elapsed.Round(time.Millisecond), c.Seed,
+	)
 	fmt.Fprintf(&b,
 		"The run without faults has %s and %s for faults: %d faults, %d of them equivalent to "+
 			"others, and %d tried one at a time.",

@@ -125,7 +125,9 @@ func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *state
 		}
 	}
 	found := inBoth(n.plan.reader().Differences(want, got, masked), n.plan.reader().Differences(before, got, nil))
-	return slices.DeleteFunc(found, func(d state.Difference) bool { return d.Cause == CauseUnexpected && old[d.Name] != nil })
+	return slices.DeleteFunc(
+		found, func(d state.Difference) bool { return d.Cause == CauseUnexpected && old[d.Name] != nil },
+	)
 }
 
 // mostHalves is how many half changes are reported.

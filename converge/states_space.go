@@ -170,7 +170,9 @@ func (s *specSpace) declare(properties []specs.Property) error {
 
 // skips reports whether a property is not changed.
 func (s *specSpace) skips(property string) bool {
-	return slices.ContainsFunc(phrase.SortedKeys(s.plan.Space.Skip), func(path string) bool { return state.Within(property, path) })
+	return slices.ContainsFunc(
+		phrase.SortedKeys(s.plan.Space.Skip), func(path string) bool { return state.Within(property, path) },
+	)
 }
 
 func (h HistoryDependent) name() string {

@@ -47,7 +47,8 @@ func (t *timeline) add(e explain.Entry) {
 func (t *timeline) user(step Step, err error) {
 	if t != nil {
 		e := explain.Entry{
-			Who: "user", What: step.name, Result: phrase.Error(err), Weight: explain.Write, From: explain.Other("user"), Failed: err != nil,
+			Who: "user", What: step.name, Result: phrase.Error(err), Weight: explain.Write, From: explain.Other("user"),
+			Failed: err != nil,
 		}
 		switch {
 		case step.settle:
@@ -70,7 +71,8 @@ func (t *timeline) fault(who, what string, fault Fault) {
 		return
 	}
 	e := explain.Entry{
-		Who: who, What: what, Result: string(fault), Mark: explain.FaultMark, Weight: explain.Crucial, From: explain.Other(who), Fault: fault,
+		Who: who, What: what, Result: string(fault), Mark: explain.FaultMark, Weight: explain.Crucial,
+		From: explain.Other(who), Fault: fault,
 	}
 	switch fault {
 	case FaultRestart, FaultStaleStart:
@@ -106,9 +108,13 @@ func (t *timeline) watch(i *informer, what string, fault Fault) {
 	if t == nil {
 		return
 	}
-	e := explain.Entry{Who: "watch", What: what, Weight: explain.Notable, From: explain.TheServer, To: explain.CacheOf(i.kind), News: explain.CatchingUp}
+	e := explain.Entry{
+		Who: "watch", What: what, Weight: explain.Notable, From: explain.TheServer, To: explain.CacheOf(i.kind),
+		News: explain.CatchingUp,
+	}
 	if fault != "" {
-		e.Result, e.Mark, e.Weight, e.Fault, e.News = string(fault), explain.FaultMark, explain.Crucial, fault, explain.Holding
+		e.Result, e.Mark, e.Weight = string(fault), explain.FaultMark, explain.Crucial
+		e.Fault, e.News = fault, explain.Holding
 	}
 	if fault == FaultResync {
 		e.News = explain.Repeating
@@ -123,9 +129,11 @@ func (t *timeline) arrive(i *informer) {
 	}
 	next := i.coming[0]
 	t.Arrivals = append(t.Arrivals, explain.Arrival{After: len(t.Entries), Entry: explain.Entry{
-		At: t.world.now(), Who: "watch", What: inject.EventNames[next.Type] + " " + next.Kind.Kind + " " + phrase.Name(next.Key),
+		At: t.world.now(), Who: "watch",
+		What:  inject.EventNames[next.Type] + " " + next.Kind.Kind + " " + phrase.Name(next.Key),
 		Cache: fmt.Sprintf("cache@%d", next.Version),
-		From:  explain.TheServer, To: explain.CacheOf(i.kind), News: explain.Arriving, Process: t.process, Version: t.world.server.Version(),
+		From:  explain.TheServer, To: explain.CacheOf(i.kind), News: explain.Arriving, Process: t.process,
+		Version: t.world.server.Version(),
 	}})
 }
 
@@ -134,7 +142,10 @@ func (t *timeline) start(p *program, number int, version string) {
 	if t == nil {
 		return
 	}
-	e := explain.Entry{Who: p.who(), What: "starts again", Weight: explain.Notable, From: explain.TheProcess, Turn: explain.Starting, Process: number}
+	e := explain.Entry{
+		Who: p.who(), What: "starts again", Weight: explain.Notable, From: explain.TheProcess, Turn: explain.Starting,
+		Process: number,
+	}
 	if version != "" {
 		e.What, e.Program = fmt.Sprintf("process %d starts: %s", number, version), version
 	}
@@ -169,9 +180,10 @@ func (t *timeline) actor(name, what string, err error) {
 func (t *timeline) foreign(verb string, c *call, err error) {
 	if t != nil {
 		t.add(explain.Entry{
-			Who: phrase.AnotherClient, What: verb + " " + c.Kind + " " + phrase.Name(c.Key), Result: phrase.Error(err), Weight: explain.Crucial,
-			Mark: explain.FaultMark,
-			From: explain.Other(phrase.AnotherClient), To: explain.TheServer, Failed: err != nil,
+			Who: phrase.AnotherClient, What: verb + " " + c.Kind + " " + phrase.Name(c.Key), Result: phrase.Error(err),
+			Weight: explain.Crucial,
+			Mark:   explain.FaultMark,
+			From:   explain.Other(phrase.AnotherClient), To: explain.TheServer, Failed: err != nil,
 		})
 	}
 }
@@ -195,7 +207,8 @@ func (t *timeline) late(c *call, err error) {
 func (t *timeline) begin(a *activity) {
 	if t != nil {
 		t.add(explain.Entry{
-			Who: a.name, What: "begins: " + phrase.Name(a.NamespacedName), Weight: explain.Aside, From: explain.TheProcess, Turn: explain.Beginning,
+			Who: a.name, What: "begins: " + phrase.Name(a.NamespacedName), Weight: explain.Aside, From: explain.TheProcess,
+			Turn: explain.Beginning,
 		})
 	}
 }
@@ -230,8 +243,9 @@ func (t *timeline) call(c *call, fault Fault, err error, cache *informer, change
 		return
 	}
 	e := explain.Entry{
-		Who: c.who, What: c.Act + " " + c.Kind, From: explain.TheProcess, To: explain.TheServer, Fault: fault, Failed: err != nil,
-		Facts: t.world.factsOf(c, err, changed && (err == nil || fault == FaultTimeoutApplied)),
+		Who: c.who, What: c.Act + " " + c.Kind, From: explain.TheProcess, To: explain.TheServer, Fault: fault,
+		Failed: err != nil,
+		Facts:  t.world.factsOf(c, err, changed && (err == nil || fault == FaultTimeoutApplied)),
 	}
 	switch {
 	case c.outside:

@@ -147,7 +147,8 @@ func (x *upgradeSearch) switchWith(s inject.Schedule) *Failure {
 		x.changes.add(x.plan, &o, s[0])
 	}
 	x.switches = append(x.switches, switched{
-		schedule: s, rest: rest, next: inject.CandidatesOf(x.unseen(after)), ends: inject.CandidatesOf(inject.OnlyEnding(after)),
+		schedule: s, rest: rest, next: inject.CandidatesOf(x.unseen(after)),
+		ends: inject.CandidatesOf(inject.OnlyEnding(after)),
 	})
 	return nil
 }

@@ -50,7 +50,9 @@ func constantsIn(t *testing.T, directory string, types ...string) map[string]str
 
 // TestVocabulary compares the constants that users see with those of the internal packages.
 func TestVocabulary(t *testing.T) {
-	for directory, types := range map[string][]string{"internal/inject": {"Fault"}, "internal/finding": {"Oracle", "Cause"}} {
+	for directory, types := range map[string][]string{
+		"internal/inject": {"Fault"}, "internal/finding": {"Oracle", "Cause"},
+	} {
 		want, got := constantsIn(t, ".", types...), constantsIn(t, directory, types...)
 		delete(got, "Oracle Scenario") // is not an oracle
 		if diff := cmp.Diff(want, got); diff != "" || len(want) < 10 {

@@ -54,6 +54,7 @@ func Marker(group, resource string, verbs []string) string {
 	)
 }
 
+// OneOf reports whether a list of a rule has a value, or a wildcard.
 func OneOf(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
@@ -63,6 +64,7 @@ type Usage struct {
 	used, missing map[memapi.Access]bool
 }
 
+// Use records a permission that was used.
 func (a *Usage) Use(p memapi.Access) {
 	if p.Name, p.Namespace = "", ""; a.used == nil {
 		a.used = map[memapi.Access]bool{}
@@ -70,6 +72,7 @@ func (a *Usage) Use(p memapi.Access) {
 	a.used[p] = true
 }
 
+// Lack records a permission that was missing.
 func (a *Usage) Lack(p memapi.Access) {
 	if p.Name, p.Namespace = "", ""; a.missing == nil {
 		a.missing = map[memapi.Access]bool{}

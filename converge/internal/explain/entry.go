@@ -74,6 +74,7 @@ type Place struct {
 // Role is the kind of a place.
 type Role int
 
+// The roles of places, in the order of their lanes.
 const (
 	OutsideRole Role = iota + 1
 	ProcessRole
@@ -82,18 +83,23 @@ const (
 	otherRole
 )
 
+// The places of which there is one.
 var (
 	TheOutside = Place{Role: OutsideRole}
 	TheProcess = Place{Role: ProcessRole}
 	TheServer  = Place{Role: ServerRole}
 )
 
+// CacheOf returns the place of the cache of a kind.
 func CacheOf(kind schema.GroupVersionKind) Place { return Place{CacheRole, kind.GroupKind().String()} }
-func Other(who string) Place                     { return Place{otherRole, who} }
+
+// Other returns the place of a user, an actor or another client.
+func Other(who string) Place { return Place{otherRole, who} }
 
 // Turn is the effect of an entry on a process, or on a reconcile.
 type Turn int
 
+// The turns.
 const (
 	Beginning Turn = iota + 1 // of a reconcile
 	Ending                    // of a reconcile
@@ -104,6 +110,7 @@ const (
 // News is the effect of an entry on the watch of a cache.
 type News int
 
+// The news.
 const (
 	Arriving   News = iota + 1 // an event
 	Holding                    // of events
@@ -114,6 +121,7 @@ const (
 // Mark highlights an entry.
 type Mark string
 
+// The marks.
 const (
 	FaultMark Mark = "fault"
 	StaleMark Mark = "stale"

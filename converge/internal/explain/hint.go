@@ -112,7 +112,10 @@ var hintTable = []hintRow{
 	},
 	{oracle: finding.OracleDeletion, shown: isOutside, hint: "delete it before removing the finalizer"},
 
-	{oracle: finding.OracleIdempotence, cause: finding.CauseMissedWork, faults: inject.ErrorFaults, shown: swallowsError, hint: swallowedHint},
+	{
+		oracle: finding.OracleIdempotence, cause: finding.CauseMissedWork, faults: inject.ErrorFaults, shown: swallowsError,
+		hint: swallowedHint,
+	},
 	{
 		oracle: finding.OracleIdempotence, cause: finding.CauseMissedWork,
 		hint: "no event or requeue reported that the work was due: is there a watch for each object that it depends on, " +
@@ -252,8 +255,9 @@ var hintTable = []hintRow{
 			"harmless",
 	},
 	{
-		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Deleted, inject.Recreated, inject.ChildDeleted), shown: isNotRecreated,
-		hint: "an object that another client deletes is not recreated: watch it, and check in each reconcile that it exists",
+		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Deleted, inject.Recreated, inject.ChildDeleted),
+		shown: isNotRecreated,
+		hint:  "an object that another client deletes is not recreated: watch it, and check in each reconcile that it exists",
 	},
 	{
 		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Drift), shown: isNotReverted,
@@ -268,8 +272,9 @@ var hintTable = []hintRow{
 		hint: "an object that already exists is kept as it is: compare it, and update it",
 	},
 	{
-		oracle: finding.OracleEndState, faults: inject.CrashFaults | inject.SetOf(inject.Restart), shown: isNotWrittenAfterCrash,
-		hint: "the work that remains after the crash is not done: decide by the current state, not by what was done before",
+		oracle: finding.OracleEndState, faults: inject.CrashFaults | inject.SetOf(inject.Restart),
+		shown: isNotWrittenAfterCrash,
+		hint:  "the work that remains after the crash is not done: decide by the current state, not by what was done before",
 	},
 	{
 		oracle: finding.OracleEndState, faults: inject.StaleFaults, shown: writesAfterStaleRead,

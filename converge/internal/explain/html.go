@@ -73,6 +73,7 @@ type shownFault struct {
 	Number           int
 }
 
+// ShownFaults returns the faults in the order of the lines in which they are injected.
 func (f *Failure) ShownFaults() []shownFault {
 	rows := make([]shownFault, 0, len(f.Schedule))
 	for _, d := range f.Schedule {

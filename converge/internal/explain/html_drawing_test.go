@@ -121,9 +121,10 @@ func TestDrawing_row(t *testing.T) {
 		{"a crash before a write", call(Entry{Mark: FaultMark, Fault: inject.CrashBefore, Turn: Dying, Version: 1}), []string{
 			"from 30 to 40 (arrow fault)", "cross at 40 (arrow fault)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
 		}},
-		{"a write that is on its way", call(Entry{Mark: FaultMark, Fault: inject.HandOver, Turn: Dying, Version: 1}), []string{
-			"from 30 to 60 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)",
-		}},
+		{
+			"a write that is on its way", call(Entry{Mark: FaultMark, Fault: inject.HandOver, Turn: Dying, Version: 1}),
+			[]string{"from 30 to 60 (arrow fault event)", "cross at 30 (arrow fault)", "fault at 30 (sign fault)"},
+		},
 		{"it arrives", call(Entry{Mark: StaleMark, Version: 2}), []string{
 			"from 30 to 70 (arrow stale event)", "right at 70 (arrow stale event)", `"v2" at 70 (version stale)`,
 			"stale at 30 (sign stale)",

@@ -9,11 +9,11 @@ import (
 	"trueup.dev/converge/internal/inject"
 )
 
-// Oracle is a check of each run, and zzCause classifies its findings. Package converge describes both to users.
-type (
-	Oracle string
-	Cause  string
-)
+// Oracle is a check of each run. Package converge describes the oracles to users.
+type Oracle string
+
+// Cause classifies the findings of an oracle. Package converge describes the causes to users.
+type Cause string
 
 // The oracles. OracleScenario is none: the scenario itself fails.
 const (

@@ -7,6 +7,7 @@ import (
 	"slices"
 )
 
+// CandidatesOf lists the faults at points, see [Candidates].
 func CandidatesOf(points []Injectable) []Deviation {
 	found, _ := Candidates(points)
 	return found

@@ -23,6 +23,7 @@ type Row struct {
 // places are kinds of injection points.
 type places uint16
 
+// The places.
 const (
 	AtRead         places = 1 << iota // reads from the API server
 	AtWrite                           // writes to the API server
@@ -215,6 +216,7 @@ func (f Fault) Row() *Row {
 // Set is a set of faults.
 type Set uint32
 
+// SetOf returns a set of faults.
 func SetOf(faults ...Fault) Set {
 	var set Set
 	for _, fault := range faults {
@@ -228,6 +230,7 @@ func SetAt(place places) Set {
 	return SetWhere(func(row Row) bool { return row.at&place != 0 })
 }
 
+// SetWhere returns the faults whose rows match.
 func SetWhere(match func(Row) bool) Set {
 	var set Set
 	for i, row := range Table {

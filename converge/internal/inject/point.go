@@ -96,6 +96,7 @@ func (s Schedule) Has(fault Fault) bool {
 	return slices.ContainsFunc(s, func(d Deviation) bool { return d.Fault == fault })
 }
 
+// With returns the schedule with a further fault.
 func (s Schedule) With(d Deviation) Schedule { return append(slices.Clip(s), d) }
 
 const scheduleVersion = "v1"
@@ -177,7 +178,7 @@ type Injectable struct {
 	Point
 
 	Faults Set
-	// Version and step identify equivalent crashes.
+	// Version and Step identify equivalent crashes.
 	Version int64
 	Step    int
 	// After is the version after the request of the point.

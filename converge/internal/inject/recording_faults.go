@@ -214,6 +214,8 @@ func (f *faultReader) tookEffect(i int) bool {
 // ObjectID identifies an object of a recording, without the version of its kind.
 type ObjectID struct{ group, kind, namespace, name string }
 
+// IDOf identifies an object that a recording names.
 func IDOf(ref recording.Ref) ObjectID { return ObjectID{ref.Group, ref.Kind, ref.Namespace, ref.Name} }
 
+// IsWrite reports whether a call of a recording is a write.
 func IsWrite(c *recording.Call) bool { return c.Verb != "get" && c.Verb != "list" }

@@ -178,6 +178,7 @@ func Deadlocked(cycle []*Stuck) finding.Violation {
 		message = fmt.Sprintf("%s and %s wait for each other", names[0], names[1])
 	}
 	return finding.Violation{
-		Oracle: finding.OracleDeletion, Cause: finding.CauseDeadlock, About: names[0], Message: message + " to be deleted", Details: lines,
+		Oracle: finding.OracleDeletion, Cause: finding.CauseDeadlock, About: names[0], Message: message + " to be deleted",
+		Details: lines,
 	}
 }

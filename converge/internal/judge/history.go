@@ -34,7 +34,7 @@ type History struct {
 
 // Author is a reconcile that makes changes.
 type Author struct {
-	// Controller and key are those of its request.
+	// Controller and Key are those of its request.
 	Controller string
 	Key        types.NamespacedName
 	// Cause is the version of the last event that has led to the request, or that would have during the reconcile, or 0.
@@ -120,7 +120,7 @@ func (a *Author) Writer(client string) Writer { return Writer{client, a.Controll
 
 // changedFields lists the fields that a change has changed, in the order of their paths.
 func (h History) changedFields(e memapi.Event) []fieldRevision {
-	replace := &state.Replacer{Uids: strings.NewReplacer(), Names: h.Names}
+	replace := &state.Replacer{UIDs: strings.NewReplacer(), Names: h.Names}
 	before, after := h.Reader.FieldsOf(e.Kind, e.Old, replace), h.Reader.FieldsOf(e.Kind, e.Object, replace)
 	all := maps.Clone(before)
 	maps.Copy(all, after)

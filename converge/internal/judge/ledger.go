@@ -7,7 +7,7 @@ import "trueup.dev/converge/internal/state"
 // Ledger counts what the process has created and deleted.
 type Ledger struct {
 	Created, Deleted map[state.Thing]int
-	// Live counts the existing objects that the process has created, and most is the maximum of live.
+	// Live counts the existing objects that the process has created, and Most is the maximum of Live.
 	Live, Most map[state.Thing]int
 	// Lost counts the objects that the process has created and actors have deleted.
 	Lost map[state.Thing]int
@@ -15,8 +15,12 @@ type Ledger struct {
 	Explained map[state.Thing]int
 }
 
+// NewLedger returns an empty ledger.
 func NewLedger() Ledger {
-	return Ledger{map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}, map[state.Thing]int{}}
+	return Ledger{
+		Created: map[state.Thing]int{}, Deleted: map[state.Thing]int{}, Live: map[state.Thing]int{},
+		Most: map[state.Thing]int{}, Lost: map[state.Thing]int{}, Explained: map[state.Thing]int{},
+	}
 }
 
 // Raise sets each number to at least that of another run.

@@ -20,7 +20,7 @@ type Mutation struct {
 	Writer Writer
 	Kind   schema.GroupVersionKind
 	Key    string
-	// Stored, sent and mutated are the object before the write, the one that the program has sent, and the one that the
+	// Stored, Sent and Mutated are the object before the write, the one that the program has sent, and the one that the
 	// webhook has made of it.
 	Stored, Sent, Mutated []byte
 }
@@ -64,5 +64,5 @@ func (h History) fieldsIn(m Mutation, encoded []byte) state.Fields {
 	if err := json.Unmarshal(encoded, &obj.Object); err != nil || obj.Object == nil {
 		return nil
 	}
-	return h.Reader.FieldsOf(m.Kind, obj, &state.Replacer{Uids: strings.NewReplacer(), Names: h.Names})
+	return h.Reader.FieldsOf(m.Kind, obj, &state.Replacer{UIDs: strings.NewReplacer(), Names: h.Names})
 }

@@ -42,6 +42,7 @@ func (p fieldPath) bracketed(key string) fieldPath {
 
 func (p fieldPath) item(name string) fieldPath { return fieldPath{p.path + "[" + name + "]", p.mask} }
 
+// PlainKey reports whether a path has a key after a dot, and not in brackets.
 func PlainKey(key string) bool { return !strings.ContainsAny(key, ".[]/ ") }
 
 // set sets a field that is not in a list.
@@ -142,6 +143,7 @@ func (f flattener) scalar(value any) string {
 	return f.text(value)
 }
 
+// IsTime reports whether a text is a time.
 func IsTime(s string) bool {
 	if len(s) < len("2000-01-01T00:00:00Z") || s[4] != '-' || s[10] != 'T' {
 		return false

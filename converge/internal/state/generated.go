@@ -18,6 +18,7 @@ import (
 // compared, a generated name is replaced by its prefix and a star.
 type GeneratedNames []GeneratedName
 
+// GeneratedName is a name, and what replaces it.
 type GeneratedName struct{ Name, Replacement string }
 
 // shortestGenerated is the length of the shortest name that is replaced. Shorter ones, which only an external system
@@ -101,7 +102,7 @@ func (t Thing) String() string { return t.Kind.Kind + " " + phrase.Name(t.Key) }
 
 // Replacer replaces what differs in each run: UIDs, and generated names.
 type Replacer struct {
-	Uids  *strings.Replacer
+	UIDs  *strings.Replacer
 	Names GeneratedNames
 }
 
@@ -113,10 +114,11 @@ func (s *Snapshot) replacer() *Replacer {
 			uids = append(uids, string(obj.GetUID()), UidOf(s.Generated.Thing(kind, obj)))
 		}
 	}
-	return &Replacer{Uids: strings.NewReplacer(uids...), Names: s.Names()}
+	return &Replacer{UIDs: strings.NewReplacer(uids...), Names: s.Names()}
 }
 
 // UidOf replaces the UID of an object.
 func UidOf(t Thing) string { return "uid(" + t.String() + ")" }
 
-func (r *Replacer) Replace(text string) string { return r.Names.Replace(r.Uids.Replace(text)) }
+// Replace replaces what differs in each run in a text.
+func (r *Replacer) Replace(text string) string { return r.Names.Replace(r.UIDs.Replace(text)) }

@@ -14,6 +14,7 @@ import (
 // generateName. They are found by comparing two equal runs without faults.
 type RandomNames map[RandomName]bool
 
+// RandomName identifies the names of a kind that differ only in the letters after a prefix.
 type RandomName struct {
 	Kind schema.GroupVersionKind
 	// Prefix is what the letters are added to. Generated names in it are replaced.

@@ -153,6 +153,7 @@ func (c Comparison) SameFlat(a, b *FlatObject) bool {
 	return a.object != nil && b.object != nil && c.sameObject(a.object, b.object)
 }
 
+// DifferentFields describes the fields of an object that differ, except for masked ones.
 func DifferentFields(name string, want, got Fields, masked map[string]bool) []string {
 	var lines []string
 	for _, path := range Different(want, got) {

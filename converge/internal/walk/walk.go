@@ -47,6 +47,7 @@ func Sorted(changes []specs.Change) []specs.Change {
 	})
 }
 
+// JSONContent returns a value as JSON has it, with int64 for numbers without a fraction.
 func JSONContent(value any) (any, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -177,6 +178,7 @@ func (w Walk) Without(path string, write int) Walk {
 }
 
 const (
+	// Version begins encoded walks.
 	Version = "w1"
 	// unset is not JSON.
 	unset = "unset"
