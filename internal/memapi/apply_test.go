@@ -193,7 +193,14 @@ func TestApply(t *testing.T) {
 			c := memapi.New(memapi.Options{Registry: registry()}).Client("tester")
 			w.wantError(
 				c.Apply(w.Context(), applied(nil), alice), 415, metav1.StatusReasonUnsupportedMediaType,
-				"the body of the request was in an unknown format",
+				"415: Unsupported Media Type",
+			)
+		}},
+		{"another kind than that of the object", func(w *world) {
+			w.wantError(
+				w.c.Patch(w.Context(), configMap("a"), client.RawPatch(types.ApplyYAMLPatchType, []byte(
+					"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: default}}",
+				)), client.FieldOwner("alice")), 400, metav1.StatusReasonBadRequest, "invalid object type: /v1, Kind=Secret",
 			)
 		}},
 	})

@@ -137,6 +137,9 @@ func (c *serverClient) patch(
 	if err := t.needNamespace(key); err != nil {
 		return err
 	}
+	if err := t.checkPatchType(patch.Type()); err != nil {
+		return err
+	}
 	if err := validatePatchOptions(&options, patch.Type()); err != nil {
 		return err
 	}

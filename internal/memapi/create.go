@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -25,6 +26,8 @@ type request struct {
 	managed                      bool           // whether the object already has its new managed fields
 	status                       bool           // whether the object has a status, see record
 	lost                         map[string]any // see tidy
+	// patchedKind is the kind that a patch gives a custom object. Nil for requests other than patches.
+	patchedKind *schema.GroupVersionKind
 	// the object before the server adds anything but defaults, for managed fields; nil if the server adds nothing
 	sent client.Object
 	// written is set for a request for another version than that of the storage.

@@ -62,6 +62,15 @@ func (t *table) unreadable(errs []error) error {
 	}}
 }
 
+// asStatus returns an error of a server as a client returns it.
+func asStatus(err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: status.Status()}
+}
+
 // internal is the error that a server returns for an unexpected error.
 func internal(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -106,6 +106,9 @@ func (t *table) fill(list client.ObjectList, records []*record) error {
 
 // page returns the selected objects.
 func (s *Server) page(t *table, options *client.ListOptions) (page, error) {
+	if err := validateListOptions(options, false); err != nil {
+		return page{}, err
+	}
 	sel, err := newSelector(t, options)
 	if err != nil {
 		return page{}, err

@@ -134,6 +134,11 @@ func TestList(t *testing.T) {
 			}
 			w.equal("names", []string{"default/b", "default/c"}, w.names(exact))
 		}},
+		{"an unknown match of the version", func(w *world) {
+			unknown := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: "junk"}}
+			w.wantError(w.c.List(w.Context(), &corev1.ConfigMapList{}, unknown), 422, metav1.StatusReasonInvalid,
+				`ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Unsupported value: "junk": `)
+		}},
 		{"at a future version", func(w *world) {
 			late := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "99"}}
 			w.wantError(

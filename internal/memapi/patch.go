@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 )
@@ -28,13 +29,21 @@ import (
 func (s *Server) patch(
 	t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request,
 ) (*record, error) {
-	if kind == types.StrategicMergePatchType && (t.kind.Custom || t.goType == nil) {
-		return nil, unsupportedPatch(t)
-	}
+	req.patchedKind = &schema.GroupVersionKind{}
 	return s.update(t, key, "", req, func(r *record) (client.Object, error) {
 		content, err := t.patched(r, kind, data)
 		if err != nil {
 			return nil, err
+		}
+		// The result of a strategic merge patch is not decoded but converted to the type of the kind: strategicPatchObject
+		// in k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+		if kind != types.StrategicMergePatchType {
+			if err := t.matchKind(key, content); err != nil {
+				return nil, err
+			}
+		}
+		if found := t.setKind(content); t.kind.Custom {
+			*req.patchedKind = found
 		}
 		if err := s.checkPatched(t, content, data); err != nil {
 			return nil, err
@@ -50,6 +59,13 @@ func (s *Server) patch(
 	})
 }
 
+// setKind sets the kind of the content of an object, and returns the one that it had.
+func (t *table) setKind(content map[string]any) schema.GroupVersionKind {
+	found := (&unstructured.Unstructured{Object: content}).GroupVersionKind()
+	content["apiVersion"], content["kind"] = t.kind.GroupVersion().String(), t.kind.Kind
+	return found
+}
+
 // matchTarget refuses a patch that changes the identity of the object.
 func (t *table) matchTarget(key client.ObjectKey, obj client.Object) error {
 	if err := matchNamespace(t, key.Namespace, obj); err != nil {
@@ -61,8 +77,7 @@ func (t *table) matchTarget(key client.ObjectKey, obj client.Object) error {
 
 // patched returns the content of an object after a patch.
 func (t *table) patched(r *record, kind types.PatchType, data []byte) (map[string]any, error) {
-	known := kind == types.JSONPatchType || kind == types.MergePatchType || kind == types.StrategicMergePatchType
-	if known && !json.Valid(data) {
+	if !json.Valid(data) {
 		return nil, apierrors.NewBadRequest("invalid JSON patch")
 	}
 	switch kind {
@@ -70,26 +85,35 @@ func (t *table) patched(r *record, kind types.PatchType, data []byte) (map[strin
 		return t.jsonPatched(r, data)
 	case types.MergePatchType:
 		return t.mergePatched(r, data)
-	case types.StrategicMergePatchType:
-		return t.strategicPatched(r, data)
 	default:
-		return nil, unsupportedPatch(t)
+		return t.strategicPatched(r, data)
 	}
 }
 
-func unsupportedPatch(t *table) error {
-	accepted := "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-	if !t.kind.Custom {
-		accepted =
-			"application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, " +
-				"application/apply-patch+yaml"
+// checkPatchType refuses types of patches that the kind does not support.
+func (t *table) checkPatchType(kind types.PatchType) error {
+	switch kind {
+	case types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType:
+		return nil
+	case types.StrategicMergePatchType:
+		if !t.kind.Custom && t.goType != nil {
+			return nil
+		}
 	}
-	err := apierrors.NewGenericServerResponse(
-		http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "", 0, false,
-	)
-	err.ErrStatus.Message = "the body of the request was in an unknown format - accepted media types include: " + accepted
-	err.ErrStatus.Details = nil
-	return err
+	return t.unsupportedPatch()
+}
+
+// unsupportedPatch is the error about a type of patch. The handler of custom kinds checks the type itself:
+// PatchResource in k8s.io/apiserver/pkg/endpoints/handlers/patch.go. For built-in kinds, the router does: the routes
+// that registerResourceHandlers in k8s.io/apiserver/pkg/endpoints/installer.go adds list what they consume.
+func (t *table) unsupportedPatch() error {
+	if t.kind.Custom {
+		return asStatus(negotiation.NewUnsupportedMediaTypeError([]string{
+			string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType),
+		}))
+	}
+	return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "",
+		"415: Unsupported Media Type", 0, false)
 }
 
 // jsonPatchOp is an operation of a JSON patch.
@@ -195,11 +219,16 @@ func (t *table) decodePatched(content map[string]any) (client.Object, error) {
 	obj, err := t.decodeContent(content)
 	if apierrors.IsBadRequest(err) {
 		text, _ := json.Marshal(content)
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-			field.Invalid(field.NewPath("patch"), string(text), err.Error()),
-		})
+		return nil, invalidPatch(text, err)
 	}
 	return obj, err
+}
+
+// invalidPatch is the error about an object that cannot be decoded after a patch.
+func invalidPatch(patched []byte, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), string(patched), err.Error()),
+	})
 }
 
 func decodeContent(data []byte) (map[string]any, error) {
@@ -212,7 +241,11 @@ func (s *Server) apply(
 	t *table, key client.ObjectKey, patch *unstructured.Unstructured, force bool, req request,
 ) (*record, error) {
 	if s.applier == nil {
-		return nil, unsupportedPatch(t)
+		return nil, t.unsupportedPatch()
+	}
+	if found := patch.GroupVersionKind(); found != t.kind.GroupVersionKind {
+		// versionCheckManager in k8s.io/apimachinery/pkg/util/managedfields/internal/versioncheck.go
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", found))
 	}
 	req.managed, req.applied = true, true
 	r := t.objects[key]

@@ -86,6 +86,42 @@ func TestPatch(t *testing.T) {
 				metav1.StatusReasonBadRequest,
 				"the namespace of the provided object does not match the namespace sent on the request")
 		}},
+		{"merge: another kind", func(w *world) {
+			obj := configMap("a")
+			w.create(obj)
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"kind":"ServiceAccount"}`)), 422, metav1.StatusReasonInvalid,
+				` "" is invalid: patch: Invalid value: `)
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"apiVersion":null}`)), 400, metav1.StatusReasonBadRequest,
+				"the name of the object (a based on URL) was undeterminable: name must be provided")
+			w.must(w.c.Patch(w.Context(), obj, mergePatch(`{"kind":null}`)))
+		}},
+		{"merge: another kind of a custom object", func(w *world) {
+			obj := widget("a")
+			w.create(obj)
+			before := w.Version()
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"kind":"Gadget"}`)), 422, metav1.StatusReasonInvalid,
+				`Gadget.example.org "a" is invalid: kind: Invalid value: "Gadget": must be Widget`)
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"apiVersion":"v1"}`)), 422, metav1.StatusReasonInvalid,
+				`Widget "a" is invalid: apiVersion: Invalid value: "v1": must be example.org/v1`)
+			w.wantError(w.c.Patch(w.Context(), obj, mergePatch(`{"kind":null}`)), 422, metav1.StatusReasonInvalid,
+				` "" is invalid: patch: Invalid value: `)
+			w.wantChanges(before)
+		}},
+		{"JSON: another kind", func(w *world) {
+			obj := configMap("a")
+			w.create(obj)
+			w.wantError(w.c.Patch(w.Context(), obj, jsonPatch(`[{"op":"replace","path":"/apiVersion","value":"v7"}]`)), 422,
+				metav1.StatusReasonInvalid, ` "" is invalid: patch: Invalid value: `)
+		}},
+		{"strategic: the kind is ignored", func(w *world) {
+			obj := configMap("a")
+			w.create(obj)
+			w.must(w.c.Patch(w.Context(), obj, strategicPatch(`{"kind":"Secret","apiVersion":"v7"}`)))
+		}},
+		{"an unknown type, of an object that does not exist", func(w *world) {
+			w.wantError(w.c.Patch(w.Context(), configMap("a"), client.RawPatch("text/plain", []byte(`{}`))), 415,
+				metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type")
+		}},
 		{"merge: another UID", func(w *world) {
 			obj := widget("a")
 			w.create(obj)

@@ -219,6 +219,9 @@ func (c *subresourceClient) patchScale(
 	if err != nil {
 		return err
 	}
+	if err := t.checkPatchType(patch.Type()); err != nil {
+		return err
+	}
 	if patch.Type() != types.MergePatchType {
 		return errors.New("only merge patches of a scale are served")
 	}
@@ -231,7 +234,11 @@ func (c *subresourceClient) patchScale(
 		if err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
-		text, err := json.Marshal(merge(contentOf(before, scaleKind, false), change))
+		content := merge(contentOf(before, scaleKind, false), change)
+		if err := matchKind(scaleKind, false, key, content); err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(content)
 		if err != nil {
 			return nil, err
 		}

@@ -190,7 +190,7 @@ func (t *table) prepareUpdate(obj, old client.Object, req request) error {
 	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
 		obj.SetDeletionGracePeriodSeconds(grace)
 	}
-	return t.validateUpdate(obj, old, req.subresource)
+	return t.validateUpdate(obj, old, req)
 }
 
 // emptied reports whether an update removes the last finalizer of an object that is being deleted.

@@ -6,9 +6,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// validateListOptions refuses the combinations of options of a list or a watch that a server refuses: listOpts in
+// k8s.io/apiserver/pkg/endpoints/handlers/get.go.
+func validateListOptions(options *client.ListOptions, watch bool) error {
+	raw := options.Raw
+	if raw == nil || raw.SendInitialEvents == nil && raw.ResourceVersionMatch == "" {
+		return nil // all rules are about these two
+	}
+	errs := listvalidation.ValidateListOptions(&internalversion.ListOptions{
+		Watch: watch, ResourceVersion: raw.ResourceVersion, ResourceVersionMatch: raw.ResourceVersionMatch,
+		SendInitialEvents: raw.SendInitialEvents, Continue: options.Continue,
+	}, true)
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+}
 
 var metadataPath = field.NewPath("metadata")
 
@@ -25,16 +46,20 @@ func (t *table) validateCreate(obj client.Object) error {
 }
 
 // validateUpdate returns an error if an object must not replace another one.
-func (t *table) validateUpdate(obj, old client.Object, subresource string) error {
+func (t *table) validateUpdate(obj, old client.Object, req request) error {
 	var errs field.ErrorList
 	if !sameMetadata(obj, old) {
 		errs = validation.ValidateObjectMetaAccessor(obj, t.kind.Namespaced, pathSegment, metadataPath)
 		// the kind validates it too: a real server validates twice
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)
 	}
-	if subresource == statusSubresource {
+	switch {
+	case req.subresource == statusSubresource:
 		errs = append(errs, t.kind.ValidateStatusUpdate(obj, old)...)
-	} else {
+	case req.patchedKind != nil && t.kind.Custom && *req.patchedKind != t.kind.GroupVersionKind:
+		errs = append(errs, t.kind.ValidateType(*req.patchedKind)...)
+		return apierrors.NewInvalid(req.patchedKind.GroupKind(), obj.GetName(), errs)
+	default:
 		errs = append(errs, t.kind.ValidateUpdate(obj, old)...)
 	}
 	return t.invalid(obj.GetName(), errs)

@@ -157,6 +157,9 @@ func (c *serverClient) Watch(
 	}
 	var options client.ListOptions
 	options.ApplyOptions(opts)
+	if err := validateListOptions(&options, true); err != nil {
+		return nil, err
+	}
 	sel, err := newSelector(t, &options)
 	if err != nil {
 		return nil, err

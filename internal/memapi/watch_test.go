@@ -113,6 +113,11 @@ func TestWatch(t *testing.T) {
 			w.equal("last", watch.Bookmark, last.Type)
 			w.equal("mark", "true", last.Object.(client.Object).GetAnnotations()[metav1.InitialEventsAnnotationKey])
 		}},
+		{"a list by watching needs a match of the version", func(w *world) {
+			_, err := w.c.Watch(w.Context(), &corev1.ConfigMapList{}, raw(metav1.ListOptions{SendInitialEvents: new(true)}))
+			w.wantError(err, 422, metav1.StatusReasonInvalid, `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: `+
+				"Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+		}},
 		{"ends with the context", func(w *world) {
 			ctx, cancel := context.WithCancel(w.Context())
 			watcher, err := w.c.Watch(ctx, &corev1.ConfigMapList{})

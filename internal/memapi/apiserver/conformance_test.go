@@ -130,7 +130,7 @@ func TestServer_answersAsRealOne(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	for _, x := range exchanges {
+	for _, x := range slices.Concat(exchanges, malformed) {
 		if diff := cmp.Diff(reality.send(t, x), memory.send(t, x)); diff != "" {
 			t.Errorf("%s: %s %s (-real +memory):\n%s", x.name, x.method, x.path, diff)
 		}

@@ -3,9 +3,13 @@
 package httpapi
 
 import (
+	"io"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metascheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,7 +38,8 @@ func (r *request) delete() (any, error) {
 		return nil, err
 	}
 	after := r.object()
-	if err := r.client.Get(r.Context(), r.key(), after); err == nil && after.GetUID() == before.GetUID() {
+	if err := r.client.Get(r.Context(), r.key(), after); err == nil && after.GetUID() == before.GetUID() &&
+		!onlyTried(before, raw) {
 		return after, nil // it waits for finalizers or for its grace period
 	}
 	if found {
@@ -44,6 +49,13 @@ func (r *request) delete() (any, error) {
 		}
 	}
 	return status, nil
+}
+
+// onlyTried reports whether an object still exists only because its deletion was a dry run.
+func onlyTried(obj *unstructured.Unstructured, options *metav1.DeleteOptions) bool {
+	policy := options.PropagationPolicy
+	return len(options.DryRun) > 0 && len(obj.GetFinalizers()) == 0 &&
+		(policy == nil || *policy == metav1.DeletePropagationBackground)
 }
 
 // returnsDeleted are the kinds of the core group whose deletion always returns the object.
@@ -72,21 +84,35 @@ func (r *request) deleteCollection(options client.DeleteOptions) (any, error) {
 	)
 }
 
-// deleteOptions returns the options of a delete, which are in its body or in its query.
+// deleteOptions returns the options of a delete, which are in its body or in its query: DeleteResource in
+// k8s.io/apiserver/pkg/endpoints/handlers/delete.go.
 func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
-	if r.Body == nil || r.ContentLength == 0 {
+	var data []byte
+	if r.Body != nil {
+		var err error
+		if data, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	if len(data) == 0 {
 		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&r.query, options, nil); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		return options, nil
 	}
-	content, err := r.body()
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, options)
-	}
+	codec, err := negotiation.NegotiateInputSerializer(r.Request, false, metascheme.Codecs)
 	if err != nil {
+		return nil, err
+	}
+	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
+	decoder := metascheme.Codecs.DecoderToVersion(codec.Serializer, kind.GroupVersion())
+	decoded, _, err := decoder.Decode(data, &kind, options)
+	switch {
+	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
+	case decoded != options:
+		return nil, apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
 	}
 	return options, nil
 }

@@ -168,6 +168,9 @@ func (r *request) listOptions() (*client.ListOptions, error) {
 }
 
 func (r *request) create() (any, error) {
+	if _, err := r.mediaType(); err != nil { // an update checks it after its options
+		return nil, err
+	}
 	raw := &metav1.CreateOptions{}
 	if err := metav1.Convert_url_Values_To_v1_CreateOptions(&r.query, raw, nil); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

@@ -41,9 +41,11 @@ func (r *request) refusal() error {
 	if !r.kind.Custom && missingSubresources[r.subresource] {
 		return NotImplemented("does not have the subresource " + r.kind.Plural + "/" + r.subresource)
 	}
-	if r.subresource == "scale" && r.Method == http.MethodPatch &&
-		!strings.HasPrefix(r.Header.Get("Content-Type"), string(types.MergePatchType)) {
-		return NotImplemented("supports only merge patches of the subresource scale")
+	if r.subresource == "scale" && r.Method == http.MethodPatch {
+		switch mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); types.PatchType(mediaType) {
+		case types.JSONPatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType:
+			return NotImplemented("supports only merge patches of the subresource scale")
+		}
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (r *request) review(path []string) (any, error) {
 		resource := schema.GroupResource{Group: path[1], Resource: path[len(path)-1]}
 		return nil, apierrors.NewMethodNotSupported(resource, r.Method)
 	}
-	content, err := r.body()
+	content, _, err := r.body()
 	if err != nil {
 		return nil, err
 	}

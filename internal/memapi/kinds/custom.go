@@ -119,6 +119,18 @@ func (r *customRules) updateStatus(obj, old client.Object) {
 	obj.SetManagedFields(managed)
 }
 
+// ValidateType returns the problems of a custom object of another kind or version: ValidateTypeMeta in
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go.
+func (k *Kind) ValidateType(found schema.GroupVersionKind) (errs field.ErrorList) {
+	if found.Kind != k.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), found.Kind, "must be "+k.Kind))
+	}
+	if version := k.GroupVersion().String(); found.GroupVersion().String() != version {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), found.GroupVersion().String(), "must be "+version))
+	}
+	return errs
+}
+
 func (r *customRules) validate(obj client.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(obj, r.kind.Namespaced, validation.NameIsDNSSubdomain, metaPath)
 }
