@@ -39,7 +39,7 @@ func (r *request) delete() (any, error) {
 	}
 	after := r.object()
 	if err := r.client.Get(r.Context(), r.key(), after); err == nil && after.GetUID() == before.GetUID() &&
-		!onlyTried(before, raw) {
+		!r.onlyTried(before, raw) {
 		return after, nil // it waits for finalizers or for its grace period
 	}
 	if found {
@@ -51,11 +51,14 @@ func (r *request) delete() (any, error) {
 	return status, nil
 }
 
-// onlyTried reports whether an object still exists only because its deletion was a dry run.
-func onlyTried(obj *unstructured.Unstructured, options *metav1.DeleteOptions) bool {
-	policy := options.PropagationPolicy
-	return len(options.DryRun) > 0 && len(obj.GetFinalizers()) == 0 &&
-		(policy == nil || *policy == metav1.DeletePropagationBackground)
+// onlyTried reports whether an object still exists only because its deletion was a dry run. For an object that would
+// wait, a real server shows what it would wait for; the API in memory shows the object as it is.
+func (r *request) onlyTried(obj *unstructured.Unstructured, options *metav1.DeleteOptions) bool {
+	ends := !r.kind.Orphans
+	if policy := options.PropagationPolicy; policy != nil {
+		ends = *policy == metav1.DeletePropagationBackground
+	}
+	return len(options.DryRun) > 0 && len(obj.GetFinalizers()) == 0 && ends
 }
 
 // returnsDeleted are the kinds of the core group whose deletion always returns the object.
