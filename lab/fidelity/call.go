@@ -26,6 +26,8 @@ var patchTypes = map[string]types.PatchType{
 // step makes the calls of an operation.
 func (r *run) step(o Operation) {
 	switch {
+	case o.Verb == Send:
+		r.send(o)
 	case o.Subresource == "scale":
 		r.scale(o)
 	case o.Subresource == "eviction":

@@ -3,11 +3,12 @@
 // Package fidelity compares the in-memory API server of package memapi with a real one.
 //
 // A [Generator] makes a [Sequence] of operations from a seed: creates, reads, updates, patches of all types, applies
-// and deletions, of few objects and kinds, so that operations affect each other. A sequence is data. [Server.Run] runs
-// it on a server through a client and records everything that the server returns in a [Transcript]: the object after
-// each call, the error with all its details, lists page by page, the events of all objects, and the objects at the end.
-// [Compare] returns the divergences between two transcripts. An [Explorer] does that with thousands of sequences,
-// counts divergences by [Divergence.Signature], and shrinks a sequence that shows one.
+// and deletions, of few objects and kinds, so that operations affect each other. Some are HTTP requests that no client
+// sends: other media types, bodies of another kind or without a name, invalid options. A sequence is data.
+// [Server.Run] runs it on a server through a client and records everything that the server returns in a [Transcript]:
+// the object after each call, the error with all its details, lists page by page, the events of all objects, and the
+// objects at the end. [Compare] returns the divergences between two transcripts. An [Explorer] does that with thousands
+// of sequences, counts divergences by [Divergence.Signature], and shrinks a sequence that shows one.
 //
 // # What is compared
 //
@@ -30,7 +31,7 @@
 //     distinguish them either.
 //   - pod-update-diff: the error of an update of a pod that changes immutable fields contains a diff of internal types.
 //   - values-in-errors: where the error of a built-in kind contains a struct, a real server shows its internal type,
-//     with other names of fields.
+//     with other names of fields. Where it quotes an object after a patch, the order of fields differs.
 //   - node-ports-again: a service that had node ports, and then none, gets the same ones when it needs some again.
 //   - duplicate-node-ports: an update that gives a service with a node port several ports without names is invalid; a
 //     real server returns an internal error.

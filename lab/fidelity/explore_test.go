@@ -30,7 +30,7 @@ func TestGenerator(t *testing.T) {
 			subresources[o.Subresource]++
 		}
 	}
-	for _, verb := range []Verb{Create, Get, List, Update, Patch, Apply, Delete, DeleteAllOf} {
+	for _, verb := range []Verb{Create, Get, List, Update, Patch, Apply, Delete, DeleteAllOf, Send} {
 		if verbs[verb] < 60 {
 			t.Errorf("%s: only %d of %d operations", verb, verbs[verb], 300*Length)
 		}

@@ -66,8 +66,8 @@ func (g Generator) Sequence(seed uint64) Sequence {
 		o := s.operation()
 		key := o.Kind.Kind + "/" + o.Name
 		// Too many operations would have no effect.
-		if !s.made[key] && o.Subresource != "eviction" && o.Verb != List && o.Verb != DeleteAllOf && o.Verb != Apply &&
-			o.Name != "" && o.Name[0] != '$' && !s.one(6) {
+		if !s.made[key] && o.Subresource != "eviction" && o.Verb != Send && o.Verb != List && o.Verb != DeleteAllOf &&
+			o.Verb != Apply && o.Name != "" && o.Name[0] != '$' && !s.one(6) {
 			o.Subresource, o.Patch, o.Tests, o.Edits, o.Base, o.UID, o.Version, o.Propagation, o.Grace =
 				"", "", nil, nil, Blank, "", "", "", nil
 			if s.create(&o); o.Form == Metadata {
@@ -139,6 +139,10 @@ func (s *generation) operation() Operation {
 		{0, s.applyStatus},
 		{0, s.scale},
 		{0, s.evict},
+		{0, s.send},
+	}
+	if s.themes.faults {
+		draws[13].weight = 8
 	}
 	if s.themes.applies {
 		draws[5].weight, draws[10].weight = 18, 4

@@ -5,6 +5,12 @@ package fidelity
 func (s *generation) patch(o *Operation) {
 	o.Verb = Patch
 	s.patchOf(o, s.changes(o))
+	if s.themes.faults && s.one(10) {
+		o.Tests, o.Edits = nil, []Edit{s.foreign()}
+		if !o.Kind.Custom && s.one(3) { // the error about a custom object quotes all of it
+			o.Edits = []Edit{pick(s, noKind...)}
+		}
+	}
 }
 
 func (s *generation) patchStatus(o *Operation) {

@@ -20,6 +20,9 @@ const (
 	Apply       Verb = "apply"
 	Delete      Verb = "delete"
 	DeleteAllOf Verb = "deleteAllOf"
+
+	// Send sends an HTTP request that no client sends.
+	Send Verb = "send"
 )
 
 // Form is the form of an object in a call.
@@ -89,6 +92,9 @@ type Operation struct {
 	Propagation  string
 	Grace        *int64
 
+	// of requests that are sent without a client; the body of a DELETE has only the edits, and a GET has none
+	Method, Media, Query string
+
 	// of lists, and of deletions of all
 	Labels, Fields string
 	Limit          int64
@@ -127,6 +133,9 @@ func (o Operation) String() string {
 	if o.Grace != nil {
 		note("grace %d s", *o.Grace, true)
 	}
+	note("%s", o.Method, o.Method != "")
+	note("media type %s", o.Media, o.Media != "")
+	note("query %s", o.Query, o.Query != "")
 	note("labels %q", o.Labels, o.Labels != "")
 	note("fields %q", o.Fields, o.Fields != "")
 	note("limit %d", o.Limit, o.Limit != 0)

@@ -15,6 +15,7 @@ import (
 
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/apply"
+	"trueup.dev/internal/memapi/httpapi"
 	"trueup.dev/internal/memapi/kinds"
 )
 
@@ -48,7 +49,11 @@ func (o *ours) start(ctx context.Context, namespace string) Server {
 // startServer is start that also returns the server.
 func (o *ours) startServer(ctx context.Context, namespace string) (Server, *memapi.Server) {
 	s := memapi.New(memapi.Options{Registry: o.registry, Applier: o.applier, Seed: o.seeds.Add(1)})
-	server := Server{Client: s.Client(manager), Watches: o.watches}
+	c := s.Client(manager)
+	server := Server{
+		Client: c, Watches: o.watches, Host: "http://memory",
+		Transport: &httpapi.Transport{Client: c, Registry: o.registry, Server: s},
+	}
 	if err := server.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		panic(err)
 	}

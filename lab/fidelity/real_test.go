@@ -72,7 +72,14 @@ func newRealServer(t testing.TB, with ...sandbox.Options) *realServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &realServer{TB: t, env: env, Server: Server{Client: c}, watches: map[schema.GroupVersionKind]*history{}}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &realServer{
+		TB: t, env: env, Server: Server{Client: c, Transport: transport, Host: config.Host},
+		watches: map[schema.GroupVersionKind]*history{},
+	}
 	s.Events = s.events
 	for _, kind := range catalog {
 		if s.watches[kind.GroupVersionKind] == nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -19,6 +20,10 @@ import (
 // A Server runs sequences.
 type Server struct {
 	Client client.WithWatch
+
+	// Transport and Host are those of the HTTP requests that sequences send without the client.
+	Transport http.RoundTripper
+	Host      string
 
 	// Events returns the events of the objects of a kind in a namespace, or of objects whose names start with the
 	// namespace. It includes all completed writes.
