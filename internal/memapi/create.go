@@ -39,6 +39,9 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if req.applied {
 		req.lost = t.tidy(obj)
 	}
+	// handlers/create.go createHandler: rest.WipeObjectMetaSystemFields, then
+	// rest.EnsureObjectNamespaceMatchesRequestNamespace, dedupOwnerReferencesAndAddWarning and the mutating admission,
+	// which includes Lifecycle.Admit in admission/plugin/namespace/lifecycle/admission.go
 	wipeSystemFields(obj)
 	if err := matchNamespace(t, namespace, obj); err != nil {
 		return nil, err
@@ -51,6 +54,7 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if err != nil {
 		return nil, err
 	}
+	// Store.create: rest.FillObjectMetaSystemFields and GenerateName, which Store.createWithGenerateNameRetry repeats
 	obj, taken := s.named(t, obj)
 	key := client.ObjectKeyFromObject(obj)
 	obj.SetUID(s.newUID(t, key))
@@ -62,6 +66,7 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 	if s.applier != nil && !req.managed && req.sent == nil {
 		req.sent = sent
 	}
+	// Store.create: rest.BeforeCreate prepares and validates, then createValidation is the validating admission
 	if req.subresource == statusSubresource {
 		t.kind.PrepareForCreateByStatus(obj)
 	} else {
@@ -88,6 +93,8 @@ func (s *Server) create(t *table, namespace string, obj client.Object, req reque
 			return nil, err
 		}
 	}
+	// Store.create: Storage.Create, which is Create in storage/etcd3/store.go, or DryRunnableStorage.Create in
+	// registry/generic/registry/dryrun.go
 	if !req.dryRun {
 		if version, err := parseVersion(obj); err == nil && version != 0 {
 			return nil, internal(errors.New("resourceVersion should not be set on objects to be created"))
@@ -121,7 +128,8 @@ func (s *Server) named(t *table, obj client.Object) (_ client.Object, existing *
 	return obj, existing
 }
 
-// createByUpdate creates an object for an update of an object that does not exist. Its resource version is ignored.
+// createByUpdate creates an object for an update of an object that does not exist. Its resource version is ignored. It
+// is the branch of Store.Update for existingResourceVersion == 0.
 func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, req request) (*record, error) {
 	if err := s.admitToNamespace(t, obj); err != nil {
 		return nil, err
@@ -138,6 +146,7 @@ func (s *Server) createByUpdate(t *table, namespace string, obj client.Object, r
 	return s.create(t, namespace, obj, req)
 }
 
+// alreadyExists is the error of Store.create and rest.CheckGeneratedNameError.
 func alreadyExists(t *table, obj client.Object, taken *record) error {
 	err := apierrors.NewAlreadyExists(t.resource, obj.GetName())
 	if obj.GetGenerateName() != "" {
@@ -175,7 +184,7 @@ func matchNamespace(t *table, namespace string, obj client.Object) error {
 	return nil
 }
 
-// dropDuplicateOwners removes duplicate owner references.
+// dropDuplicateOwners removes duplicate owner references: handlers/rest.go dedupOwnerReferences.
 func dropDuplicateOwners(obj client.Object) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {

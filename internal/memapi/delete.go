@@ -17,9 +17,11 @@ import (
 
 // delete deletes an object for a client, or marks it for deletion.
 func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.DeleteOptions) error {
+	// handlers/delete.go DeleteResource
 	if errs := metavalidation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
+	// rest.AdmissionToValidateObjectDeleteFunc, of which the admission of namespaces is the first part
 	if err := t.admitDelete(key); err != nil {
 		return err
 	}
@@ -32,6 +34,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 		return err
 	}
 	req := request{client: by, dryRun: len(opts.DryRun) > 0}
+	// Store.Delete calls deleteValidation only after rest.BeforeDelete. The order matters if both refuse.
 	if err := s.validate(admissionv1.Delete, t, nil, r, req); err != nil {
 		return err
 	}
@@ -49,6 +52,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if done, err := s.terminateDefinition(t, r, by, opts); done || err != nil {
 		return err
 	}
+	// Store.Delete: rest.BeforeDelete checks the preconditions and sets the grace period
 	if err := t.checkPreconditions(r, opts.Preconditions); err != nil {
 		return err
 	}
@@ -58,6 +62,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if pending {
 		return nil
 	}
+	// Store.updateForGracefulDeletionAndFinalizers: deletionFinalizersForGarbageCollection and markAsDeleting
 	finalizers := t.deletionFinalizers(obj, opts)
 	obj.SetFinalizers(finalizers)
 	if !graceful && len(finalizers) > 0 {
@@ -78,6 +83,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if len(finalizers) > 0 || graceful && *obj.GetDeletionGracePeriodSeconds() > 0 || req.dryRun {
 		return nil
 	}
+	// Store.Delete: Storage.Delete
 	s.remove(t, t.objects[key], by)
 	return nil
 }
@@ -109,8 +115,8 @@ func (t *table) checkPreconditions(r *record, preconditions *metav1.Precondition
 	return nil
 }
 
-// beGraceful sets the grace period of an object whose kind has one. It reports whether the deletion is graceful, and
-// whether the object already terminates with no longer grace period.
+// beGraceful is the second half of rest.BeforeDelete. It sets the grace period of an object whose kind has one. It
+// reports whether the deletion is graceful, and whether the object already terminates with no longer grace period.
 func (s *Server) beGraceful(t *table, obj client.Object, opts *metav1.DeleteOptions) (graceful, pending bool) {
 	wanted := opts.GracePeriodSeconds
 	if wanted != nil && *wanted < 0 {
@@ -181,8 +187,9 @@ func (t *table) deletionFinalizers(obj client.Object, opts *metav1.DeleteOptions
 	return finalizers
 }
 
-// propagation returns what happens to the dependents of an object. Options take precedence over finalizers, and those
-// over the default of the kind.
+// propagation returns what happens to the dependents of an object: shouldOrphanDependents and
+// shouldDeleteDependentsInForeground in registry/generic/registry/store.go. Options take precedence over finalizers,
+// and those over the default of the kind.
 func (t *table) propagation(finalizers []string, opts *metav1.DeleteOptions) (orphan, foreground bool) {
 	if t.kind.Kind == "Event" {
 		return false, false // its kind has no dependents

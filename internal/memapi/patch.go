@@ -25,7 +25,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// patch patches an object. It does not handle apply.
+// patch patches an object. It does not handle apply. The steps in the closure are those of handlers/patch.go
+// applyPatchToCurrentObject, and then applyPatch, which compares namespace and name. The managed fields come first
+// there, but depend on neither.
 func (s *Server) patch(
 	t *table, key client.ObjectKey, kind types.PatchType, data []byte, req request,
 ) (*record, error) {
@@ -247,6 +249,8 @@ func (s *Server) apply(
 		// versionCheckManager in k8s.io/apimachinery/pkg/util/managedfields/internal/versioncheck.go
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", found))
 	}
+	// handlers/patch.go patchResource: an apply sets forceAllowCreate. Therefore createNewObject of applyPatcher is called
+	// for an object that does not exist
 	req.managed, req.applied = true, true
 	r := t.objects[key]
 	if r == nil {

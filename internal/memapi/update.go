@@ -23,6 +23,8 @@ const statusSubresource = "status"
 func (s *Server) update(
 	t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error),
 ) (*record, error) {
+	// Store.Update: Storage.GuaranteedUpdate reads the object, and checks the preconditions, which are those of
+	// rest.UpdatedObjectInfo: Preconditions.Check in storage/interfaces.go
 	r := t.objects[key]
 	if r == nil {
 		return nil, t.notFound(key.Name)
@@ -40,6 +42,8 @@ func (s *Server) update(
 			return nil, err
 		}
 	}
+	// Store.Update: objInfo.UpdatedObject calls the transformers of handlers/update.go UpdateResource or of
+	// handlers/patch.go patchResource, the mutating admission last
 	obj, err := change(r)
 	if err != nil {
 		return nil, err
@@ -50,6 +54,7 @@ func (s *Server) update(
 	if req.applied {
 		req.lost = t.tidy(obj)
 	}
+	// Store.Update: AllowUnconditionalUpdate, and the comparison of resource versions
 	if err := t.matchVersion(obj, r); err != nil {
 		return nil, err
 	}
@@ -63,6 +68,7 @@ func (s *Server) update(
 	if t.unfit(obj) {
 		old = &unstructured.Unstructured{Object: r.contents(t)}
 	}
+	// Store.Update: rest.BeforeUpdate, then updateValidation is the validating admission
 	if err := t.prepareUpdate(obj, old, req); err != nil {
 		return nil, err
 	}
@@ -82,6 +88,7 @@ func (s *Server) store(t *table, before, r *record, obj client.Object, req reque
 	if obj, err = t.fit(obj); err != nil {
 		return nil, err
 	}
+	// Store.Update: ShouldDeleteDuringUpdate, then Store.deleteWithoutFinalizers
 	if emptied(t, obj, r.object) {
 		if !req.dryRun {
 			s.remove(t, before, req.client)
@@ -102,6 +109,7 @@ func (s *Server) store(t *table, before, r *record, obj client.Object, req reque
 	if len(req.lost) > 0 || r.loose {
 		return s.save(t, r.key, obj, req)
 	}
+	// GuaranteedUpdate in storage/etcd3/store.go does not write an object whose encoded form does not change
 	stored := before
 	if r.managed && !before.managed {
 		stored = before.withFields(r.object.GetManagedFields())
@@ -164,7 +172,8 @@ func (t *table) matchVersion(obj client.Object, r *record) error {
 	return nil
 }
 
-// prepareUpdate prepares an object for storing in place of the old one, and validates it.
+// prepareUpdate prepares an object for storing in place of the old one, and validates it, in the order of
+// rest.BeforeUpdate.
 func (t *table) prepareUpdate(obj, old client.Object, req request) error {
 	if err := matchNamespace(t, old.GetNamespace(), obj); err != nil {
 		return err
@@ -193,7 +202,8 @@ func (t *table) prepareUpdate(obj, old client.Object, req request) error {
 	return t.validateUpdate(obj, old, req)
 }
 
-// emptied reports whether an update removes the last finalizer of an object that is being deleted.
+// emptied reports whether an update removes the last finalizer of an object that is being deleted:
+// ShouldDeleteDuringUpdate in registry/generic/registry/store.go.
 func emptied(t *table, obj, old client.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
@@ -204,7 +214,7 @@ func emptied(t *table, obj, old client.Object) bool {
 	return !isNamespace(t) || len(namespaceFinalizers(obj)) == 0
 }
 
-// matchName refuses an object with another name than the request.
+// matchName refuses an object with another name than the request: handlers/rest.go checkName.
 func matchName(key client.ObjectKey, obj client.Object) error {
 	switch name := obj.GetName(); name {
 	case key.Name:

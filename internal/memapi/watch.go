@@ -157,6 +157,7 @@ func (c *serverClient) Watch(
 	}
 	var options client.ListOptions
 	options.ApplyOptions(opts)
+	// handlers/get.go listOpts: validation and the conversion of field selectors
 	if err := validateListOptions(&options, true); err != nil {
 		return nil, err
 	}
@@ -172,6 +173,8 @@ func (c *serverClient) Watch(
 	if raw == nil {
 		raw = &metav1.ListOptions{}
 	}
+	// handleWatch calls Store.Watch and WatchPredicate, which ask the watch cache: Cacher.Watch in
+	// storage/cacher/cacher.go parses the version, and sends what exists or what has changed since
 	since, err := s.watchVersion(raw.ResourceVersion)
 	if err != nil {
 		return nil, err
