@@ -91,7 +91,10 @@ type AppInformerConfig struct {
 }
 
 // LeaderElection configures the election of one of several replicas. The app releases the lease when it stops, after
-// the last call of a handler has ended.
+// the last call of a handler has ended, so that the next leader does not wait until the lease expires. A call that
+// takes longer than GracefulShutdownTimeout is not waited for: the process must end when Run returns, or the call
+// continues beside the new leader. If the process does not end, set LeaderElectionReleaseOnCancel to false in
+// ManagerOptions.
 type LeaderElection struct {
 	// Disabled disables the election: every replica calls handlers. Defaults to false. Without a Namespace the
 	// election is also disabled, which is logged.

@@ -23,13 +23,16 @@ import (
 	"trueup.dev/simple"
 )
 
-// One of two replicas calls handlers. When it stops, the other replica takes over.
+// One of two replicas calls handlers. When it stops, the other replica takes over. It would wait for an hour if the
+// lease were not released.
 func TestWeaknessD1_OneReplicaCallsHandlers(t *testing.T) {
 	e := newEnv(t)
 	var first, second record
 	replica := func(calls *record) simple.AppConfig {
 		config := e.config("elected")
-		config.LeaderElection = simple.LeaderElection{Namespace: e.Namespace, RetryPeriod: 50 * time.Millisecond}
+		config.LeaderElection = simple.LeaderElection{
+			Namespace: e.Namespace, LeaseDuration: time.Hour, RetryPeriod: 50 * time.Millisecond,
+		}
 		config.ManagedKinds = []simple.AppManagedKind{
 			{Kind: widgetKind, Reconciler: calls.reconciler(), ReconcileOptions: simple.ReconcileOptions{UsePlain: true}},
 		}

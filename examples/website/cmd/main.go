@@ -72,6 +72,9 @@ func main() {
 		HealthProbeBindAddress: probeAddr,
 		LeaderElection:         leaderElect,
 		LeaderElectionID:       "website.demo.trueup.dev",
+		// The next leader does not wait until the lease expires. This is safe because nothing runs after the manager has
+		// stopped: main ends, and with it what is left of reconciles that did not stop in time.
+		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
 		setupLog.Error(err, "no manager")
