@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -328,13 +330,17 @@ func (discardTracker) GetObservers(client.Object) ([]types.NamespacedName, error
 	return []types.NamespacedName{}, nil
 }
 
-// startSource enqueues a request when the controller starts.
+// startSource enqueues a request when the controller starts, with the priority of objects that exist at the start.
 type startSource Request
 
 var _ source.Source = startSource{}
 
 // Start enqueues the request.
 func (s startSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
+	if priorities, ok := queue.(priorityqueue.PriorityQueue[Request]); ok {
+		priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, Request(s))
+		return nil
+	}
 	queue.Add(Request(s))
 	return nil
 }

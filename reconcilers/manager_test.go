@@ -105,6 +105,8 @@ type eventInformer struct {
 	watches int
 	forms   map[string]bool
 	objects []client.Object
+	// handlers are those that the watches added.
+	handlers []toolscache.ResourceEventHandler
 }
 
 func newEventCache(scheme *runtime.Scheme) *eventCache {
@@ -158,6 +160,7 @@ func (i *eventInformer) AddEventHandlerWithOptions(
 	for _, obj := range i.objects {
 		handler.OnAdd(obj, true)
 	}
+	i.handlers = append(i.handlers, handler)
 	return i.FakeInformer.AddEventHandlerWithOptions(handler, options)
 }
 
@@ -168,6 +171,16 @@ func (c *eventCache) changed(obj client.Object) {
 	defer informer.mu.Unlock()
 	informer.objects = append(informer.objects, obj)
 	informer.Add(obj)
+}
+
+// deliver calls event with each handler of a kind.
+func (c *eventCache) deliver(kind client.Object, event func(handler toolscache.ResourceEventHandler)) {
+	informer := c.informer(kind)
+	informer.mu.Lock()
+	defer informer.mu.Unlock()
+	for _, handler := range informer.handlers {
+		event(handler)
+	}
 }
 
 // requests receives the requests of the reconcilers of a running manager.

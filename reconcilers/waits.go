@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"trueup.dev/observe"
 	"trueup.dev/tracker"
@@ -236,8 +237,13 @@ func (r *request) halted(ctx context.Context, root root, result Result, err erro
 		if halts.count(r.scope.request, true) {
 			log.Info("halted until a tracked object changes", "tracked", describe(waits.last))
 		}
-		result = r.retryStale(root.config, withPriority(Result{RequeueAfter: root.config.syncPeriod}, result))
-		return r.retryReflected(result)
+		resync := Result{RequeueAfter: root.config.syncPeriod}
+		next := r.retryReflected(r.retryStale(root.config, withPriority(resync, result)))
+		if next.Priority == nil && next.RequeueAfter == resync.RequeueAfter {
+			// The queue keeps the highest priority of a request: a resync meanwhile would not have a low one.
+			next.Priority = new(handler.LowPriority)
+		}
+		return next
 	}
 	root.reportDeferred(ctx, observe.DeferHaltRetry)
 	if halts.count(r.scope.request, false) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -60,7 +61,7 @@ func (untracked) TrackReference(tracker.Reference, client.Object) error { return
 func TestHalt_IsNotRetriedWhileItWaitsForTrackedObjects(t *testing.T) {
 	halt, durable := reconcilers.ErrHaltSubReconcilers, reconcilers.ErrDurable
 	turn := &forEach{Items: items("a"), Reconciler: theme("missing", nil)}
-	retry, wait := requeue, reconcilers.Result{RequeueAfter: time.Hour}
+	retry, wait := requeue, reconcilers.Result{RequeueAfter: time.Hour, Priority: new(handler.LowPriority)}
 	w := newWorld(t)
 	remote := newManager(t, w, newEventCache(w.Scheme))
 	watch := func(opts ...builder.WatchesOption) func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
@@ -198,7 +199,8 @@ func TestHalt_IsNotRetriedWhileItWaitsForTrackedObjects(t *testing.T) {
 		wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
 		got, err := r.ReconcileManaged(context.Background(), testRequest)
 		wantErr(t, nil, err)
-		equal(t, "result", reconcilers.Result{RequeueAfter: 10 * time.Hour}, got)
+		want := reconcilers.Result{RequeueAfter: 10 * time.Hour, Priority: new(handler.LowPriority)}
+		equal(t, "result", want, got)
 	})
 	t.Run("called by a test", func(t *testing.T) {
 		w := newWorld(t, newResource(settled))
