@@ -84,7 +84,8 @@ func (r *WithEdge[T]) judge(ctx context.Context, t turn[T], c *call, result reco
 	case requested:
 		again := r.again(t, c, time.Now().Add(after), nil)
 		again.attempt = t.attempt
-		return outcome{again: again, result: reconcilers.Result{RequeueAfter: max(after, 1)}, err: waiting{}}
+		result = reconcilers.Result{RequeueAfter: max(after, 1), Priority: result.Priority}
+		return outcome{again: again, result: result, err: waiting{}}
 	case err != nil && !errors.Is(err, reconcilers.ErrHaltSubReconcilers):
 		return r.judgeFailure(ctx, t, c, result, err, nil)
 	case result.RequeueAfter > 0:
@@ -153,12 +154,13 @@ func (r *WithEdge[T]) judgeFailure(
 	case after <= 0:
 		again.quietUntil = time.Now().Add(rateLimited(t.attempt))
 		if !errors.Is(err, reconcilers.ErrQuiet) {
-			result = reconcilers.Result{} // the rate limiter decides when
+			result = reconcilers.Result{Priority: result.Priority} // the rate limiter decides when
 		}
 		return outcome{again: again, result: result, err: err}
 	}
+	result = reconcilers.Result{RequeueAfter: after, Priority: result.Priority}
 	if errors.Is(err, reconcilers.ErrQuiet) {
-		return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
+		return outcome{again: again, result: result, err: waiting{err}}
 	}
 	log.Error(
 		err, "handler failed", "action", t.action.String(), "attempt", t.attempt, "retryAfter",
@@ -166,7 +168,7 @@ func (r *WithEdge[T]) judgeFailure(
 	)
 	// The message omits the delay, so that the API server merges repeated events.
 	r.emit(ctx, t, "HandlerFailed", "%s failed, it will be tried again: %v", t.action, err)
-	return outcome{again: again, result: reconcilers.Result{RequeueAfter: after}, err: waiting{err}}
+	return outcome{again: again, result: result, err: waiting{err}}
 }
 
 // again returns the same turn as a pending call.
