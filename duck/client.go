@@ -15,7 +15,9 @@ import (
 )
 
 var (
+	//nolint:staticcheck // Create is the name of a method.
 	errCreate = errors.New("Create is not supported for the duck typed objects")
+	//nolint:staticcheck // Update is the name of a method.
 	errUpdate = errors.New("Update is not supported for the duck typed objects, use Patch instead")
 )
 

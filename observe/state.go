@@ -88,6 +88,6 @@ func stateOf(obj client.Object) (State, bool) {
 // must not be changed afterwards.
 func (c *Cause) SetObjects(before, after client.Object) { c.before, c.after = before, after }
 
-// SetObjects sets the object in the cache before a write, and in the answer, for tests of listeners. A missing object is
-// nil. The objects must not be changed afterwards.
+// SetObjects sets the object in the cache before a write, and in the answer, for tests of listeners. A missing object
+// is nil. The objects must not be changed afterwards.
 func (c *Call) SetObjects(before, after client.Object) { c.before, c.after = before, after }

@@ -26,6 +26,7 @@ type givenObjects struct {
 // copyGiven sets c.given, and returns all problems of the given values.
 func (c *ExpectConfig) copyGiven() []error {
 	if c.Scheme == nil {
+		//nolint:staticcheck // Scheme is the name of a field.
 		return []error{errors.New("Scheme: required, it must know the kinds of all objects")}
 	}
 	var problems []error

@@ -13,7 +13,7 @@ const fieldsPackage = "internal/ctrlfields/"
 
 // reflecting lists the other files with reflection that can go around the rules of Go, with what they do with it.
 var reflecting = map[string]string{
-	"converge/tune.go":                          "reads whether a testing.T runs in parallel",
+	"converge/internal/search/tune.go":          "reads whether a testing.T runs in parallel",
 	"internal/defaults/workload.go":             "compares pointers",
 	"internal/memapi/kinds/equal.go":            "compares pointers",
 	"internal/memapi/kinds/wire_forms.go":       "reads whether a quantity has kept its text",

@@ -26,7 +26,9 @@ and the options to DryRun and insert; then read the functions that are passed to
 func argument(t *testing.T, method string, of reflect.Type, at int) reflect.Value {
 	t.Helper()
 	for _, value := range []any{
-		t.Context(), client.ObjectKey{Namespace: "ns", Name: "key"}, client.RawPatch(types.MergePatchType, []byte(method)),
+		t.Context(),
+		client.ObjectKey{Namespace: "ns", Name: "key"},
+		client.RawPatch(types.MergePatchType, []byte(method)),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: method + string(rune('0'+at))}}, &corev1.ConfigMapList{},
 		client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{}),
 		client.DryRunAll, client.FieldOwner(method), client.InNamespace(method), &client.GetOptions{},

@@ -108,6 +108,7 @@ func TestNewControllerOf(t *testing.T) {
 		t.Fatalf("ok %t, has a function: %t", ok, ok && *create != nil)
 	}
 	want := errors.New("called")
+	//nolint:unparam // The builder's field has this type.
 	*create = func(string, manager.Manager, controller.Options) (controller.Controller, error) { return nil, want }
 	if err := bldr.Complete(never); !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
@@ -124,11 +125,13 @@ func TestKindOf(t *testing.T) {
 	}{
 		"of objects": {
 			source.Kind[client.Object](informers, &corev1.Pod{}, self, generation{}),
-			Kind{Object: &corev1.Pod{}, Cache: informers, Handler: self, Predicates: []predicate.Predicate{generation{}}}, true,
+			Kind{Object: &corev1.Pod{}, Cache: informers, Handler: self, Predicates: []predicate.Predicate{generation{}}},
+			true,
 		},
 		"of a Go type": {
 			source.Kind(informers, &corev1.Pod{}, typed),
-			Kind{Object: &corev1.Pod{}, Cache: informers, Handler: typed, TypedPredicates: true}, true,
+			Kind{Object: &corev1.Pod{}, Cache: informers, Handler: typed, TypedPredicates: true},
+			true,
 		},
 		"another source": {&source.Informer{Handler: self}, Kind{}, false},
 		"a function":     {source.Func(nil), Kind{}, false},
