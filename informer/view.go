@@ -6,14 +6,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
-	"weak"
 
 	"github.com/go-logr/logr"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +21,7 @@ import (
 	"trueup.dev/internal/guard"
 	"trueup.dev/internal/lifecycle"
 	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/weakmap"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 )
@@ -73,33 +72,18 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 	}, nil
 }
 
-// checkNames has the names of the checks of each manager, by the manager's hub. It keeps no hub in memory.
-var checkNames = struct {
-	sync.Mutex
-	used map[weak.Pointer[observe.Hub]]map[string]bool
-}{used: map[weak.Pointer[observe.Hub]]map[string]bool{}}
+// checkNames has the names of the checks of each manager, by the manager's hub.
+var checkNames weakmap.Map[observe.Hub, sync.Map]
 
 // checkName returns a name that no other check of the manager has: a manager replaces a check of the same name.
 func checkName(hub *observe.Hub, name string) string {
-	id := weak.Make(hub)
-	checkNames.Lock()
-	defer checkNames.Unlock()
-	used := checkNames.used[id]
-	if used == nil {
-		used = map[string]bool{}
-		checkNames.used[id] = used
-		runtime.AddCleanup(hub, func(id weak.Pointer[observe.Hub]) {
-			checkNames.Lock()
-			defer checkNames.Unlock()
-			delete(checkNames.used, id)
-		}, id)
-	}
-	unique := name
-	for n := 2; used[unique]; n++ {
+	used, unique := checkNames.Of(hub), name
+	for n := 2; ; n++ {
+		if _, taken := used.LoadOrStore(unique, true); !taken {
+			return unique
+		}
 		unique = name + "-" + strconv.Itoa(n)
 	}
-	used[unique] = true
-	return unique
 }
 
 // reportTo sets the hub that receives the events of an informer, if it has events.
@@ -154,11 +138,11 @@ func (m *informedManager) GetFieldIndexer() client.FieldIndexer { return m.cache
 // route decides which objects come from an informer.
 type route struct {
 	form     guard.Form
-	scheme   *k8sruntime.Scheme
+	scheme   *runtime.Scheme
 	informer Informer
 }
 
-func (r route) is(obj k8sruntime.Object) bool {
+func (r route) is(obj runtime.Object) bool {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {
 		return false
@@ -194,7 +178,7 @@ func (c *informedCache) CacheOf(obj client.Object) cache.Cache {
 	return of
 }
 
-func (c *informedCache) to(obj k8sruntime.Object) cache.Cache {
+func (c *informedCache) to(obj runtime.Object) cache.Cache {
 	if c.is(obj) {
 		return c.informer
 	}

@@ -6,18 +6,19 @@ import (
 	"cmp"
 	"context"
 	"reflect"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
 
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/weakmap"
 )
 
 // Hub passes the events of a manager's controllers to listeners. The zero value is ready to use, as is a nil Hub, which
@@ -37,7 +38,7 @@ type Hub struct {
 }
 
 // hubs maps the identities of managers to their hubs.
-var hubs sync.Map
+var hubs weakmap.Map[byte, Hub]
 
 // withoutManager is the hub of what belongs to no manager.
 var withoutManager Hub
@@ -48,17 +49,15 @@ func Of(mgr manager.Manager) *Hub {
 	if mgr == nil {
 		return &withoutManager
 	}
-	id, ok := identify(mgr)
-	if !ok {
-		return &Hub{}
+	if at := identify(mgr); at != nil {
+		return hubs.Of(at)
 	}
-	hub, _ := hubs.LoadOrStore(id, &Hub{})
-	return hub.(*Hub)
+	return &Hub{}
 }
 
-// identify returns the identity of a manager: that of its cache, which wrappers of managers pass on or wrap. It does
-// not keep the manager in memory, and its hub is removed with it.
-func identify(mgr manager.Manager) (id weak.Pointer[byte], ok bool) {
+// identify returns the identity of a manager: the address of its cache, which wrappers of managers pass on or wrap, or
+// nil. The hub of a manager does not keep it in memory, and is removed with it.
+func identify(mgr manager.Manager) *byte {
 	c := mgr.GetCache()
 	for {
 		view, ok := c.(interface{ Unwrap() cache.Cache })
@@ -68,17 +67,11 @@ func identify(mgr manager.Manager) (id weak.Pointer[byte], ok bool) {
 		c = view.Unwrap()
 	}
 	for _, candidate := range []any{c, mgr} {
-		at := address(candidate)
-		if at == nil {
-			continue
+		if at := address(candidate); at != nil {
+			return at
 		}
-		id = weak.Make(at)
-		if _, known := hubs.Load(id); !known {
-			runtime.AddCleanup(at, func(id weak.Pointer[byte]) { hubs.Delete(id) }, id)
-		}
-		return id, true
 	}
-	return id, false
+	return nil
 }
 
 // address returns the address of what a pointer in an interface points to, or nil if it cannot identify anything.
@@ -183,12 +176,12 @@ func (h *Hub) Controllers() []string {
 }
 
 // Watched returns the kinds that the observed controllers watch in a cache, sorted. The scheme has the Go types.
-func (h *Hub) Watched(informers cache.Cache, scheme *k8sruntime.Scheme) []schema.GroupVersionKind {
+func (h *Hub) Watched(informers cache.Cache, scheme *runtime.Scheme) []schema.GroupVersionKind {
 	id, found := weak.Make(address(informers)), []schema.GroupVersionKind{}
 	h.watched.Range(func(watched, _ any) bool {
 		t := watched.(watchedType)
 		gvk := t.GroupVersionKind
-		if obj, ok := reflect.New(t.goType.Elem()).Interface().(k8sruntime.Object); ok && gvk.Empty() {
+		if obj, ok := reflect.New(t.goType.Elem()).Interface().(runtime.Object); ok && gvk.Empty() {
 			gvk, _ = apiutil.GVKForObject(obj, scheme)
 		}
 		if t.cache == id && !gvk.Empty() && !slices.Contains(found, gvk) {

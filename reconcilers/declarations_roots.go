@@ -5,13 +5,13 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"weak"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"trueup.dev/internal/weakmap"
 	"trueup.dev/observe"
 )
 
@@ -57,18 +57,8 @@ type rootClaims struct {
 	all []rootClaim
 }
 
-// claimsOfManagers maps weak pointers to the hubs of managers to *rootClaims. A hub exists as long as its manager.
-var claimsOfManagers sync.Map
-
-func claimsOf(mgr Manager) *rootClaims {
-	hub := observe.Of(mgr)
-	id := weak.Make(hub)
-	claims, known := claimsOfManagers.LoadOrStore(id, &rootClaims{})
-	if !known {
-		runtime.AddCleanup(hub, func(id weak.Pointer[observe.Hub]) { claimsOfManagers.Delete(id) }, id)
-	}
-	return claims.(*rootClaims)
-}
+// claimsOfManagers has the claims by the hub of the manager. A hub exists as long as its manager.
+var claimsOfManagers weakmap.Map[observe.Hub, rootClaims]
 
 // claimChildren claims the children in the cluster of the manager for a root that has been set up, but is not yet
 // built. It returns an error if another root of the manager has a conflicting claim. Otherwise, it returns a function
@@ -84,7 +74,7 @@ func (r root) claimChildren(
 	if err != nil {
 		return withdraw, nil // the builder returns a better error
 	}
-	mine, claims := []rootClaim{}, claimsOf(mgr)
+	mine, claims := []rootClaim{}, claimsOfManagers.Of(observe.Of(mgr))
 	claims.mu.Lock()
 	defer claims.mu.Unlock()
 	for _, child := range declarationsFrom(ctx).children {
