@@ -38,7 +38,12 @@ func NewClient(c client.Client, cached cache.Cache, hub *Hub) client.Client {
 // NewReader returns a reader that passes its calls to a hub. c resolves the kinds of objects.
 func NewReader(reader client.Reader, c client.Client, hub *Hub) client.Reader {
 	calls := &calls{hub: hub, client: c}
-	return call.NewReader(func(ctx context.Context, made call.Call) error { return calls.read(ctx, &made, reader) })
+	return call.NewReader(func(ctx context.Context, made call.Call) error {
+		if !hub.Enabled() {
+			return made.Read(ctx, reader)
+		}
+		return calls.read(ctx, &made, reader)
+	})
 }
 
 // calls passes calls to a hub.
@@ -196,9 +201,6 @@ func (c *calls) stored(ctx context.Context, obj client.Object) client.Object {
 
 // read makes a call that reads an object or a list.
 func (c *calls) read(ctx context.Context, made *call.Call, from client.Reader) error {
-	if !c.hub.Enabled() {
-		return made.Read(ctx, from)
-	}
 	do := func() error { return made.Read(ctx, from) }
 	if made.Verb == call.List {
 		call := &Call{Verb: VerbList, Cached: c.cached != nil}
