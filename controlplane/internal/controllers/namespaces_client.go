@@ -62,26 +62,26 @@ type emptyKind struct {
 }
 
 func (k emptyKind) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
-	empty, err := k.isEmpty(ctx, list)
-	if err != nil || !empty {
+	if !k.isEmpty(ctx, list) {
 		return k.ResourceInterface.DeleteCollection(ctx, opts, list)
 	}
 	k.kinds.empty.Store(k.kind, nil)
 	return nil
 }
 
-func (k emptyKind) isEmpty(ctx context.Context, list metav1.ListOptions) (bool, error) {
+// isEmpty reports whether the kind is known to have no objects in the namespace.
+func (k emptyKind) isEmpty(ctx context.Context, list metav1.ListOptions) bool {
 	if !k.kinds.served.isLocal(k.kind.GroupVersion()) {
 		found, err := k.ResourceInterface.List(ctx, list)
-		return err == nil && len(found.Items) == 0, err
+		return err == nil && len(found.Items) == 0
 	}
 	for _, directory := range directories(k.kind.GroupResource()) {
 		found, err := k.kinds.stored(ctx, "/registry/"+directory+"/"+k.kind.namespace+"/")
 		if err != nil || found {
-			return false, err
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // directories returns where kube-apiserver may keep the objects of a kind in etcd: kinds of Kubernetes below their
