@@ -230,10 +230,10 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, byC
 	if req != r.Request {
 		return Result{}, nil
 	}
-	if byController {
-		r.watched.warnNotSetUp(ctx, r.root())
-	}
 	root := r.root()
+	if byController {
+		r.watched.warnNotSetUp(ctx, root)
+	}
 	ctx, this, wait := root.beginRequest(ctx, &r.requests, r.scope(), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil

@@ -189,7 +189,6 @@ func (w *watched) lacks(kind schema.GroupKind) bool {
 	return kinds != nil && !kinds.incomplete && !kinds.any[kind]
 }
 
-// warnOnce reports whether no warning was logged for this kind yet.
 // warnNotSetUp reports, once, that a controller runs a root reconciler whose SetupWithManager was not called.
 func (w *watched) warnNotSetUp(ctx context.Context, root root) {
 	if w.reconciler != "" || root.config.cache == nil {
@@ -224,6 +223,7 @@ func (w *watched) warnChildNotSetUp(ctx context.Context, reconciler string, kind
 	logr.FromContextOrDiscard(ctx).Error(errNotSetUp, text)
 }
 
+// warnOnce reports whether no warning was logged for this kind yet.
 func (w *watched) warnOnce(kind schema.GroupKind) bool {
 	_, warned := w.warned.LoadOrStore(kind, true)
 	return !warned
