@@ -103,8 +103,7 @@ func (r *UpdatingObjectManager[T]) judge(
 	}
 	asNew := r.asNew(ctx, w, desired)
 	if asNew != nil {
-		asNew := difference.Between(sent, asNew)
-		if !slices.ContainsFunc(asNew, func(d difference.Difference) bool {
+		if !slices.ContainsFunc(difference.Between(sent, asNew), func(d difference.Difference) bool {
 			return slices.ContainsFunc(found.kept, func(path string) bool { return isBelow(d.Field(), path) })
 		}) {
 			return false, w.fieldsKept(actual, found.kept)
