@@ -49,7 +49,7 @@ test-part: ## Run one fifth of what test-all adds, a different one after each co
 
 .PHONY: update
 update: ## Write the golden files, and the Go, the output, the figures and the screenshots that guides show.
-	$(GO) test ./internal/architecture ./internal/generations ./testing ./testing/internal/clustertest ./testing/internal/literal ./docs -update
+	$(GO) test ./internal/tests/architecture ./internal/tests/generations ./testing ./testing/internal/clustertest ./testing/internal/literal ./docs -update
 	$(GO) test -run '^TestReadme' ./examples/database/internal/controller -update
 	$(GO) test -run '^TestInBrowser$$' ./console -update
 	$(GO) test -short ./cmd/trueup/internal/migrate -update
@@ -101,7 +101,7 @@ generate: generate-code ## Generate deep copies, CRDs, webhooks and RBAC rules o
 
 .PHONY: generate-code
 generate-code:
-	$(TOOL) controller-gen object paths=./internal/fixture/... paths=./examples/website/api/... paths=./examples/database/api/...
+	$(TOOL) controller-gen object paths=./internal/testkit/fixture/... paths=./examples/website/api/... paths=./examples/database/api/...
 	cd examples/website && $(TOOL) controller-gen \
 		crd paths=./api/... output:crd:dir=config/crd/bases
 	cd examples/website && $(TOOL) controller-gen \
@@ -168,4 +168,4 @@ check-tidy: ## Fail when a module is not tidy.
 .PHONY: check-generate
 # Tests of the examples compare their roles with what their reconcilers need, without linking their programs.
 check-generate: generate-code ## Fail when generated files are not up to date.
-	@git diff --exit-code -- internal/fixture examples lab/benchmarks/internal/api || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }
+	@git diff --exit-code -- internal/testkit/fixture examples lab/benchmarks/internal/api || { echo "generated files are out of date: run 'make generate' and commit" >&2; exit 1; }

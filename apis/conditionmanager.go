@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"trueup.dev/internal/conditions"
-	"trueup.dev/internal/observed"
+	"trueup.dev/internal/engine/observation"
+	"trueup.dev/internal/objects/conditions"
 )
 
 // ConditionManager changes the conditions of one status and derives the happy condition from its dependents. The happy
@@ -68,7 +68,7 @@ type conditionManager struct {
 	status ConditionsAccessor
 	now    time.Time
 	// observation is the observation of the reconciled resource, nil if unknown.
-	observation *observed.Observation
+	observation *observation.Observation
 }
 
 func (m *conditionManager) IsHappy() bool {

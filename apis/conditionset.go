@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"trueup.dev/internal/observed"
+	"trueup.dev/internal/engine/observation"
 	rtime "trueup.dev/time"
 )
 
@@ -66,6 +66,6 @@ func newConditionSet(happyType, happyReason string, dependents []string) Conditi
 // With a nil status the manager finds no conditions and changes none.
 func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAccessor) ConditionManager {
 	return &conditionManager{
-		set: r, status: status, now: rtime.RetrieveNow(ctx), observation: observed.Of(ctx, status),
+		set: r, status: status, now: rtime.RetrieveNow(ctx), observation: observation.Of(ctx, status),
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"trueup.dev/internal/loopback"
+	"trueup.dev/internal/serving/loopback"
 )
 
 // onlyPermitted passes on requests to servers that are protected, and those from the same machine to other servers. The

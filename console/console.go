@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"trueup.dev/internal/loopback"
+	"trueup.dev/internal/serving/loopback"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"trueup.dev/internal/elapsed"
+	"trueup.dev/internal/text/elapsed"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/console"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 	"trueup.dev/sandbox"

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/workloads"
+	"trueup.dev/internal/memapi/workloads"
 )
 
 // Actor is another controller, for example that of Deployments. It sees what the API server has. Its requests do not

@@ -14,7 +14,7 @@ import (
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // actors are the other controllers of a run and the garbage collector. They see each change of the API server, and act

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 )
 
 type journalKey struct{}

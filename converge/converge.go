@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
-	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/engine/calledby"
 )
 
 // The flags of test binaries that import this package.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
 )
 
 // CRDs reads CustomResourceDefinitions for [Scenario.CRDs] from YAML and JSON files, which may have several documents.

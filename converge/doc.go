@@ -92,7 +92,7 @@
 //
 // Changes of specs:
 //   - states.go has [States] and its report
-//   - states_space.go has the specs of an object, which come from package internal/specs, and what the API server
+//   - states_space.go has the specs of an object, which come from package internal/memapi/specs, and what the API server
 //     accepts
 //   - states_walk.go makes steps of a sequence of writes, which states_search.go, states_metadata.go and
 //     states_faults.go choose

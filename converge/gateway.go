@@ -15,7 +15,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/state"
-	"trueup.dev/internal/workloads"
+	"trueup.dev/internal/memapi/workloads"
 )
 
 // gateway is where each call of the process passes: it determines the faults that apply, injects one, performs the

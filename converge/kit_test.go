@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/engine/calledby"
 )
 
 // copier keeps a config map with the data of a secret.

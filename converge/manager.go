@@ -14,7 +14,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/ctrlfields"
-	"trueup.dev/internal/lifecycle"
+	"trueup.dev/internal/engine/lifecycle"
 	"trueup.dev/internal/offline"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"

@@ -13,7 +13,7 @@ import (
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // deletionOracle checks that deleted objects disappear with their dependents, and that a finalizer precedes the first

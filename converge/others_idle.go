@@ -16,7 +16,7 @@ import (
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
-	"trueup.dev/internal/workloads"
+	"trueup.dev/internal/memapi/workloads"
 )
 
 // disturb injects the faults of objects when the controller is idle, and reports whether it has injected one.

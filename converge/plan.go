@@ -23,7 +23,7 @@ import (
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // plan is a valid scenario, with what earlier runs of it have taught. A run only reads it: what it teaches is a part of

@@ -18,7 +18,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/judge"
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 )
 
 // process is one life of the program with the reconciler. It ends with a crash.

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/access"
-	"trueup.dev/internal/manifests"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/manifests"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // Roles reads Roles and ClusterRoles for [Scenario.Roles] from YAML and JSON files, which may have several documents.

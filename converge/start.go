@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/engine/calledby"
 )
 
 // start starts a process of a program, whose caches start with the current state.

@@ -14,7 +14,7 @@ import (
 
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
-	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/engine/calledby"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 // newObject is the run in which an object is created with a spec, and deleted. It is the reference of all other ways to

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/walk"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 // foreignKey is the key of labels and annotations that users add for their own purposes.

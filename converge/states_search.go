@@ -12,7 +12,7 @@ import (
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 // statesSearch is the search for a walk with a violation.

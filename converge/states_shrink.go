@@ -9,7 +9,7 @@ import (
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/walk"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 // shrink finds the fewest and smallest changes that cause the same violation, which a number of writes cause.

@@ -24,7 +24,7 @@ import (
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/memapi"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 // specSpace is the specs of one object, and the way to write them.

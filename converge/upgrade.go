@@ -14,7 +14,7 @@ import (
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/state"
-	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/engine/calledby"
 )
 
 // Upgrade proves that a new version of a controller takes over from an old one at any point, and the old one from the

@@ -9,7 +9,7 @@ import (
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/internal/memapi"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // watches forwards the watch events of the API server to the caches of the process and to the actors, and delays them

@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"trueup.dev/app"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"

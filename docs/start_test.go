@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"trueup.dev/internal/usermodule"
+	"trueup.dev/internal/testkit/usermodule"
 	"trueup.dev/sandbox"
 )
 

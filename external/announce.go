@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"trueup.dev/internal/planned"
+	"trueup.dev/internal/engine/planning"
 )
 
 // Announce reports whether ctx belongs to a plan, and adds a text to it. Reconcilers call it before an
@@ -17,8 +17,8 @@ import (
 //	}
 //	return cloud.DeleteBucket(ctx, name)
 func Announce(ctx context.Context, format string, args ...any) bool {
-	return planned.Announce(ctx, fmt.Sprintf(format, args...))
+	return planning.Announce(ctx, fmt.Sprintf(format, args...))
 }
 
 // InPlan reports whether ctx belongs to a plan. Set-up functions use it to leave out what a plan does not need.
-func InPlan(ctx context.Context) bool { return planned.Is(ctx) }
+func InPlan(ctx context.Context) bool { return planning.Is(ctx) }

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/reconcilers"
 )
 

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"trueup.dev/external"
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/fixture"
-	"trueup.dev/internal/planned"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/engine/planning"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	rtime "trueup.dev/time"
 )
@@ -152,7 +152,7 @@ func TestResource_tokenOfATerminatedOne(t *testing.T) {
 // What does a plan show of a bucket that no longer exists?
 func TestResource_planOfAMissingOne(t *testing.T) {
 	w := newWorld(t, delayed, "b1", false)
-	ctx := planned.With(calledby.Controller(), func(text string) {
+	ctx := planning.With(calledby.Controller(), func(text string) {
 		w.cloud.calls = append(w.cloud.calls, "announced: "+text)
 	})
 	want := []string{

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/external"
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/fixture"
-	"trueup.dev/internal/planned"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/engine/planning"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 
@@ -315,7 +315,7 @@ func TestResource_Cases(t *testing.T) {
 			}
 			ctx := calledby.Controller()
 			if c.plan {
-				ctx = planned.With(ctx, func(text string) { w.cloud.calls = append(w.cloud.calls, "announced: "+text) })
+				ctx = planning.With(ctx, func(text string) { w.cloud.calls = append(w.cloud.calls, "announced: "+text) })
 			}
 			if diff := cmp.Diff(c.want, w.reconcile(ctx)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

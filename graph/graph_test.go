@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/graph"
-	v1 "trueup.dev/internal/fixture"
-	internalstep "trueup.dev/internal/step"
+	internalstep "trueup.dev/internal/engine/step"
+	v1 "trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/tracker"
 )

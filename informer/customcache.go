@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/lifecycle"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/lifecycle"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	"trueup.dev/resource"
 )

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/await"
 )
 
 // witness detects whether the objects of events stay in memory. It can keep them itself.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 	"trueup.dev/resource"
 )
 

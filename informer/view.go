@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/lifecycle"
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/weakmap"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/lifecycle"
+	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/internal/objects/weakmap"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 )

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"trueup.dev/internal/call"
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 )
 
 // Client returns the client of a manager, as an observed client: its calls are passed to the hub of the manager.

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/ctrlfields"
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/panics"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/internal/text/panics"
 )
 
 // Controller makes the controller that a builder will build pass its events to the hub of the manager. It returns the

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 )
 
 // Event is one of the events of this package. The events of one [Run] are, in this order: [ReconcileStarted]; then

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/weakmap"
+	"trueup.dev/internal/objects/weakmap"
 )
 
 // Hub passes the events of a manager's controllers to listeners. The zero value is ready to use, as is a nil Hub, which

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/hotloop"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/hotloop"
 )
 
 const (

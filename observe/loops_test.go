@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 )
 
 // TestIsItLooping_plainReconciler calls reconcilers without steps 400 times, at once after each other unless they

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 )
 
 // maxRefused limits the refused writes that are kept of one run.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 )
 
 // running is the state of a run. It passes the steps of the run to the hub.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"trueup.dev/internal/lifecycle"
+	"trueup.dev/internal/engine/lifecycle"
 )
 
 // errOtherCluster is the reason of a wait for a cache that is not that of the manager.

@@ -20,8 +20,8 @@ import (
 
 	"trueup.dev/app"
 	"trueup.dev/graph"
-	"trueup.dev/internal/apipath"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/internal/serving/apipath"
 	"trueup.dev/resource"
 )
 

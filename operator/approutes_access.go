@@ -23,7 +23,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
-	"trueup.dev/internal/apipath"
+	"trueup.dev/internal/serving/apipath"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/objectstatus"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/objectstatus"
 	"trueup.dev/reconcilers"
 )
 

@@ -5,7 +5,7 @@ package operator_test
 import (
 	"testing"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/operator"
 )
 

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/setups"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
 )
@@ -90,7 +90,7 @@ func (r FanOut[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager
 func setUpHandler[T client.Object](
 	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder, handler reconcilers.SubReconciler[T],
 ) error {
-	defer setups.Enter(ctx, handler)()
+	defer registration.Enter(ctx, handler)()
 	return handler.SetupWithManager(ctx, mgr, bldr)
 }
 

@@ -18,8 +18,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/informer"
-	"trueup.dev/internal/lifecycle"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/engine/lifecycle"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )

@@ -9,9 +9,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/observed"
-	"trueup.dev/internal/setups"
+	"trueup.dev/internal/engine/observation"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -111,7 +111,7 @@ func (l *leaf[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manager,
 	if handler, ok := l.handler.(interface {
 		SetupWithManager(ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder) error
 	}); ok {
-		defer setups.Enter(ctx, unwrapped(l.handler))()
+		defer registration.Enter(ctx, unwrapped(l.handler))()
 		return handler.SetupWithManager(ctx, mgr, bldr)
 	}
 	return nil
@@ -122,7 +122,7 @@ func (l *leaf[T]) Reconcile(ctx context.Context, object T) (reconcilers.Result, 
 	if !ok {
 		return reconcilers.Result{}, fmt.Errorf("a copy of %T is not of the same type", object)
 	}
-	result, err := l.call(observed.WithCopy(ctx, copied), copied)
+	result, err := l.call(observation.WithCopy(ctx, copied), copied)
 	adoptObservedGeneration(object, copied)
 	return result, err
 }

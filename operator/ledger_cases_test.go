@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 )

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 	"trueup.dev/operator"

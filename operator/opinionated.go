@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/finalizername"
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/setups"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/finalizername"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -147,7 +147,7 @@ func (r *Opinionated[T]) SetupWithManager(
 	if err := r.Validate(validating); err != nil {
 		return err
 	}
-	defer setups.Enter(ctx, r.Handler)()
+	defer registration.Enter(ctx, r.Handler)()
 	return r.Handler.SetupWithManager(ctx, mgr, bldr)
 }
 

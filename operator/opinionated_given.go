@@ -7,7 +7,7 @@ import (
 	"errors"
 	"slices"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/resource"
 )
 

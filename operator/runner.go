@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"trueup.dev/app"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/logging"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 )
 
 // The checks. Every violation names one of them.

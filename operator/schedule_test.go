@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"trueup.dev/internal/calledby"
+	"trueup.dev/internal/engine/calledby"
 )
 
 // schedule is a sequence of events. It consists of bytes, so that a fuzzer can change it and shrink can shorten it:

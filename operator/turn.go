@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/reconcilers"
 )
 

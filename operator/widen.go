@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/setups"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
@@ -27,7 +27,7 @@ func (r *widened[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Manag
 	if err := r.Validate(ctx); err != nil {
 		return err
 	}
-	defer setups.Enter(ctx, r.reconciler)()
+	defer registration.Enter(ctx, r.reconciler)()
 	return r.reconciler.SetupWithManager(ctx, mgr, bldr)
 }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 	"trueup.dev/reconcilers"

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/await"
 )
 
 // A handler with a reduced PreviousState does not keep the objects of events.

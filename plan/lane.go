@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/engine/planning"
 	"trueup.dev/internal/offline"
-	"trueup.dev/internal/panics"
-	"trueup.dev/internal/planned"
+	"trueup.dev/internal/text/panics"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 )
@@ -146,7 +146,7 @@ func (l *lane) controllers() []string {
 }
 
 func (l *lane) context(ctx context.Context) context.Context {
-	return planned.With(ctx, func(text string) {
+	return planning.With(ctx, func(text string) {
 		l.announcing.Lock()
 		defer l.announcing.Unlock()
 		if !slices.Contains(l.announced, text) { // a later reconcile does not see that it is done

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/panics"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/text/panics"
 )
 
 // Plan returns what reconciles of the requests would change, one after the other, with the reconciles that their writes

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/operations"
+	"trueup.dev/internal/difference/operations"
 )
 
 // admissionPatch returns a JSON patch to raw. The patch makes the change from received, which was decoded from raw, to

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 )
 
 // adopt returns an existing object of the desired name that becomes the child, or a blank one. The error is an

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/setups"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	rtime "trueup.dev/time"
 	"trueup.dev/tracker"
@@ -164,7 +164,7 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	bldr := root.builder(mgr, options)
 	// A resource that does not exist has no watch event.
 	bldr.WatchesRawSource(startSource(r.Request))
-	ctx, record := setups.Begin(ctx, bldr)
+	ctx, record := registration.Begin(ctx, bldr)
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/validation"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/applied"
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/hotloop"
+	"trueup.dev/internal/engine/hotloop"
+	"trueup.dev/internal/engine/ownership"
 )
 
 // appliedMemory remembers, for each applied object, the last version that is in sync, and how the stored object differs
@@ -38,7 +38,7 @@ func (a appliedObject[T]) isExpected() bool { return a.until.IsZero() || time.No
 // storedDifference is a difference without its values.
 type storedDifference struct {
 	path   string
-	reason applied.Reason
+	reason ownership.Reason
 	stored uint64
 }
 
@@ -99,7 +99,7 @@ func sumOfMetadata(obj client.Object) (sum uint64) {
 }
 
 // settled reports whether the server is known to store the desired object with these differences.
-func (m *appliedMemory[T]) settled(obj, desired T, differences []applied.Difference) bool {
+func (m *appliedMemory[T]) settled(obj, desired T, differences []ownership.Difference) bool {
 	known, ok := m.of(obj, desired)
 	return ok && slices.Equal(known.differences, withoutValues(differences))
 }
@@ -115,14 +115,14 @@ func (m *appliedMemory[T]) wasKept(obj, desired T) bool {
 }
 
 // limited records that an object is in sync until [keptFor] is over: the API server kept values of it.
-func (m *appliedMemory[T]) limited(obj, desired T, differences []applied.Difference) {
+func (m *appliedMemory[T]) limited(obj, desired T, differences []ownership.Difference) {
 	known := m.entry(obj, desired, differences)
 	known.until = time.Now().Add(keptFor)
 	m.putFor(obj.GetUID(), known, stateTTL)
 }
 
 // verified records that an object is in sync although it differs.
-func (m *appliedMemory[T]) verified(obj, desired T, differences []applied.Difference) {
+func (m *appliedMemory[T]) verified(obj, desired T, differences []ownership.Difference) {
 	if obj.GetUID() == "" {
 		return
 	}
@@ -135,7 +135,7 @@ func (m *appliedMemory[T]) verified(obj, desired T, differences []applied.Differ
 	m.put(obj.GetUID(), entry)
 }
 
-func (m *appliedMemory[T]) entry(obj, desired T, differences []applied.Difference) appliedObject[T] {
+func (m *appliedMemory[T]) entry(obj, desired T, differences []ownership.Difference) appliedObject[T] {
 	known := appliedObject[T]{
 		desired: desired.DeepCopyObject().(T), version: obj.GetResourceVersion(), generation: obj.GetGeneration(),
 		differences: withoutValues(differences),
@@ -146,7 +146,7 @@ func (m *appliedMemory[T]) entry(obj, desired T, differences []applied.Differenc
 	return known
 }
 
-func withoutValues(differences []applied.Difference) []storedDifference {
+func withoutValues(differences []ownership.Difference) []storedDifference {
 	stored := make([]storedDifference, len(differences))
 	for i, d := range differences {
 		stored[i] = storedDifference{d.Path, d.Reason, hotloop.HashValue(d.Stored)}

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/applied"
 	"trueup.dev/internal/difference"
+	"trueup.dev/internal/engine/ownership"
 )
 
 // owner returns the field owner of a request.
@@ -113,7 +113,7 @@ func moveFields(entries []metav1.ManagedFieldsEntry, former formerOwners, owner 
 			return nil, nil, fmt.Errorf("moving the fields of %q to %q: %w", name, owner, err)
 		}
 	}
-	if _, ours := applied.EntryOf(holder.ManagedFields, owner); ours {
+	if _, ours := ownership.EntryOf(holder.ManagedFields, owner); ours {
 		before := len(holder.ManagedFields)
 		holder.ManagedFields = slices.DeleteFunc(holder.ManagedFields, isBeforeFirstApply)
 		if len(holder.ManagedFields) < before {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/applied"
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/empty"
+	"trueup.dev/internal/engine/ownership"
+	"trueup.dev/internal/objects/empty"
 )
 
 // application applies one desired object.
@@ -46,7 +46,7 @@ func (a application[T]) document() (map[string]any, error) {
 			return nil, fmt.Errorf("the apply configuration of %s: %w", identify(a.desired), err)
 		}
 		// Owner references and labels that reconcilers add are fields of the desired object.
-		metadata, err := applied.Document(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		metadata, err := ownership.Document(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: a.desired.GetName(), Namespace: a.desired.GetNamespace(), Labels: a.desired.GetLabels(),
 			Annotations: a.desired.GetAnnotations(), OwnerReferences: a.desired.GetOwnerReferences(),
 			Finalizers: a.desired.GetFinalizers(),
@@ -57,7 +57,7 @@ func (a application[T]) document() (map[string]any, error) {
 		content["metadata"] = metadata["metadata"]
 		source = &unstructured.Unstructured{Object: content}
 	}
-	document, err := applied.Document(source)
+	document, err := ownership.Document(source)
 	if err != nil {
 		return nil, fmt.Errorf("the fields of %s: %w", identify(a.desired), err)
 	}
@@ -280,7 +280,7 @@ func (a application[T]) withManagedFields(actual T) (T, error) {
 // plannedApply is what there is to send.
 type plannedApply struct {
 	document      map[string]any
-	differences   []applied.Difference
+	differences   []ownership.Difference
 	inSync        bool
 	force, locked bool
 	// requested reports whether an annotation asks to take fields back. taken are those that another client had.
@@ -295,7 +295,7 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 	if err != nil {
 		return p, err
 	}
-	entry, ours := applied.EntryOf(live.GetManagedFields(), a.owner)
+	entry, ours := ownership.EntryOf(live.GetManagedFields(), a.owner)
 	others := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
 		return ours && e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource
 	})
@@ -305,7 +305,7 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 	forced := !onlySome && a.manager.Conflicts == ForceOnConflict
 	back, requested := fieldsToTakeBack(document, live)
 	p.requested = requested
-	p.document = applied.Resolve(document, stored, others, func(path string, owner metav1.ManagedFieldsEntry) bool {
+	p.document = ownership.Resolve(document, stored, others, func(path string, owner metav1.ManagedFieldsEntry) bool {
 		takesBack := back.has(path)
 		if takesBack {
 			p.taken = append(p.taken, path)
@@ -321,7 +321,7 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 		case ForceOnConflict:
 			forced = true
 		case FailOnConflict:
-			refused = append(refused, FieldConflict{Path: path, Owner: applied.NameOf(&owner)})
+			refused = append(refused, FieldConflict{Path: path, Owner: ownership.NameOf(&owner)})
 		}
 		return true
 	})
@@ -336,7 +336,7 @@ func (a application[T]) plan(document map[string]any, live T) (plannedApply, err
 	// Only the conflicts that were seen are forced, unless all may be.
 	p.locked = forced && (left || onlySome)
 
-	comparison := applied.Compare(p.document, stored, applied.FieldsOf(entry))
+	comparison := ownership.Compare(p.document, stored, ownership.FieldsOf(entry))
 	p.differences = comparison.Differences
 	switch sameVersion := entry.APIVersion == document["apiVersion"]; {
 	case !ours || !sameVersion || !comparison.OnlyValues():
@@ -380,7 +380,7 @@ func (a application[T]) differsByDefaults(content map[string]any, live client.Ob
 	return known && difference.Equal(filled, live), nil
 }
 
-func paths(differences []applied.Difference) []string {
+func paths(differences []ownership.Difference) []string {
 	paths := make([]string, len(differences))
 	for i, d := range differences {
 		paths[i] = d.Path

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/observed"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/observation"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/validation"
 )
 
@@ -98,7 +98,7 @@ func (r *CastResource[T, CT]) reconcile(ctx context.Context, resource T) (Result
 	}
 	before := cast.DeepCopyObject().(CT)
 
-	result, err := r.Reconciler.Reconcile(observed.WithCopy(StashResourceType(ctx, empty.Like(cast)), cast), cast)
+	result, err := r.Reconciler.Reconcile(observation.WithCopy(StashResourceType(ctx, empty.Like(cast)), cast), cast)
 	if difference.Equal(before, cast) {
 		return result, err
 	}

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // children is the shared implementation of [ChildReconciler] and [ChildSetReconciler]. It finds the children of a

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // choice is the decision about the objects that can be a child.

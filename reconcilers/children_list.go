@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 )
 
 // sharesWith reports whether children can be listed without copying them. The code here does not change them, but a

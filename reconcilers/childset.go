@@ -16,9 +16,9 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/validation"
 )
 

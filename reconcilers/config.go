@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 	"trueup.dev/tracker"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"trueup.dev/internal/hotloop"
+	"trueup.dev/internal/engine/hotloop"
 	"trueup.dev/observe"
 )
 

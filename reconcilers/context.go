@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 )
 
 // scope is the context value that a root reconciler sets. One context value holds all fields. The Stash… functions put

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"trueup.dev/internal/weakmap"
+	"trueup.dev/internal/objects/weakmap"
 	"trueup.dev/observe"
 )
 

@@ -12,7 +12,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "trueup.dev/internal/fixture"
+	v1 "trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1 "trueup.dev/internal/fixture"
+	v1 "trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	v1 "trueup.dev/internal/fixture"
+	v1 "trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

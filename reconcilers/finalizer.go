@@ -15,8 +15,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"
 )

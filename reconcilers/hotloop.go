@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/hotloop"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/hotloop"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/observe"
 )
 

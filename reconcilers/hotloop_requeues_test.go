@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 )
 
 func TestRequeues(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // noteUID records the UID of the reconciled resource. A root reconciler calls it when the UID is known, before it calls

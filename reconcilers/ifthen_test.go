@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

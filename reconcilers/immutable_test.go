@@ -25,7 +25,7 @@ func ExampleImmutableFields() {
 	// Output: [spec.selector]
 }
 
-// The texts are from kube-apiserver 1.37. TestRecreatingObjectManager of internal/integration meets some of them.
+// The texts are from kube-apiserver 1.37. TestRecreatingObjectManager of internal/tests/integration meets some of them.
 func TestImmutableFields(t *testing.T) {
 	at, spec := field.NewPath("spec"), []string{"spec"}
 	for name, tc := range map[string]struct {

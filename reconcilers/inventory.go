@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 )
 
 // inventory has the children below a [Prune] during one request. It is safe for concurrent use. All methods do nothing

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/applied"
 	"trueup.dev/internal/difference"
+	"trueup.dev/internal/engine/ownership"
 	"trueup.dev/observe"
 )
 
@@ -135,9 +135,9 @@ func (w writer) keptForNew(stored client.Object, fields []string, isKnown bool) 
 // judge decides about an apply that the API server has accepted, as [UpdatingObjectManager.judge] does about an update.
 // before and after are the differences of the object from the document.
 func (a application[T]) judge(
-	actual, stored T, document map[string]any, before, after []applied.Difference,
+	actual, stored T, document map[string]any, before, after []ownership.Difference,
 ) (limited bool, err error) {
-	kept := applied.Kept(before, after)
+	kept := ownership.Kept(before, after)
 	if len(kept) == 0 {
 		return false, nil
 	}
@@ -145,7 +145,7 @@ func (a application[T]) judge(
 		return true, nil
 	}
 	asNew, ok := a.asNew(document)
-	if ok && !slices.ContainsFunc(asNew, func(d applied.Difference) bool {
+	if ok && !slices.ContainsFunc(asNew, func(d ownership.Difference) bool {
 		return slices.ContainsFunc(kept, func(path string) bool {
 			return isAtOrBelow(d.Path, path) || isAtOrBelow(path, d.Path)
 		})
@@ -158,7 +158,7 @@ func (a application[T]) judge(
 
 // asNew returns how the object that the API server would store differs from the document if it were new, if the server
 // says so.
-func (a application[T]) asNew(document map[string]any) (differences []applied.Difference, ok bool) {
+func (a application[T]) asNew(document map[string]any) (differences []ownership.Difference, ok bool) {
 	request := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(document)}
 	const suffix = 5 // of a name that no object has
 	name := request.GetName()
@@ -168,8 +168,8 @@ func (a application[T]) asNew(document map[string]any) (differences []applied.Di
 		a.log.Info("unable to determine what the API server would store for a new object", "reason", err.Error())
 		return nil, false
 	}
-	entry, _ := applied.EntryOf(request.GetManagedFields(), a.owner)
-	return applied.Compare(document, request.Object, applied.FieldsOf(entry)).Differences, true
+	entry, _ := ownership.EntryOf(request.GetManagedFields(), a.owner)
+	return ownership.Compare(document, request.Object, ownership.FieldsOf(entry)).Differences, true
 }
 
 // asNew returns what the API server would store if the object were new, or nil if it does not say so.

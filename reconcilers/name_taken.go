@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/applied"
+	"trueup.dev/internal/engine/ownership"
 	"trueup.dev/observe"
 )
 
@@ -38,7 +38,7 @@ func ownerOf(obj client.Object) string {
 		}
 	}
 	if first != nil {
-		text += ", and was first written by " + applied.NameOf(first)
+		text += ", and was first written by " + ownership.NameOf(first)
 	}
 	return text
 }

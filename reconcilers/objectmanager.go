@@ -7,8 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // ObjectManager brings one object from its actual to its desired state. It defines how reconcilers create, update and

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
 	"trueup.dev/reconcilers"

@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/validation"
 )
 

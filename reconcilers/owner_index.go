@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
+	"trueup.dev/internal/engine/guard"
 	"trueup.dev/observe"
 )
 

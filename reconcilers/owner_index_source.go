@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"trueup.dev/internal/lifecycle"
+	"trueup.dev/internal/engine/lifecycle"
 	"trueup.dev/observe"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/setupcheck"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // invalid is the error that Validate methods return. Its text is the text of the first problem. Setup lists all

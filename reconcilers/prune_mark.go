@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/applied"
+	"trueup.dev/internal/engine/ownership"
 )
 
 // mark is the annotation of an object in an inventory. It names the object itself. So a copy of the object, with its
@@ -113,7 +113,7 @@ func (i *inventory) wrote(obj client.Object, where string) bool {
 		if entry.Manager == "" || !slices.Contains(owners, entry.Manager) {
 			return false
 		}
-		metadata, _ := applied.FieldsOf(entry)["f:metadata"].(map[string]any)
+		metadata, _ := ownership.FieldsOf(entry)["f:metadata"].(map[string]any)
 		fields, _ := metadata[where].(map[string]any)
 		_, ok := fields["f:"+i.key]
 		return ok

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 	rtime "trueup.dev/time"
 )
 

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"
 )

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/hotloop"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/hotloop"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/observe"
 	"trueup.dev/stash"
 	rtime "trueup.dev/time"

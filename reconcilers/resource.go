@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/servedstatus"
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/setups"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/internal/objects/servedstatus"
 	"trueup.dev/validation"
 )
 
@@ -152,7 +152,7 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 		r.cached, _ = r.Config.GroupVersionKindFor(r.Type)
 	}
 	bldr := root.builder(mgr, r.SetupForOptions)
-	ctx, record := setups.Begin(ctx, bldr)
+	ctx, record := registration.Begin(ctx, bldr)
 	r.checkStatus(ctx, bldr)
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/apis"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	rtesting "trueup.dev/testing"
 )
 

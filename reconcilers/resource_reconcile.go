@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/observed"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/observation"
+	"trueup.dev/internal/engine/step"
 )
 
 // Reconcile reconciles the resource that the request names.
@@ -82,7 +82,7 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		return Result{}, nil
 	}
 
-	var observation *observed.Observation
+	var observation *observation.Observation
 	if this.byController {
 		ctx, observation = r.status.withGeneration(ctx, resource)
 	}

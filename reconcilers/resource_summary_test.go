@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"trueup.dev/apis"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

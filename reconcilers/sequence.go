@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/validation"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/setups"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // setupFunc sets up a part of a reconciler.
@@ -79,6 +79,6 @@ func nested[T client.Object](reconciler SubReconciler[T]) setupFunc {
 
 // setUpNested sets up a nested reconciler. It records that the watches that are added belong to it.
 func setUpNested[T client.Object](ctx context.Context, mgr Manager, bldr *Builder, reconciler SubReconciler[T]) error {
-	defer setups.Enter(ctx, reconciler)()
+	defer registration.Enter(ctx, reconciler)()
 	return reconciler.SetupWithManager(ctx, mgr, bldr)
 }

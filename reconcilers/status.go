@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/objectstatus"
+	"trueup.dev/internal/objects/objectstatus"
 )
 
 // statusType describes the status of resources of one Go type. It is computed once.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/observed"
+	"trueup.dev/internal/engine/observation"
 )
 
 // conditionsOf returns the conditions of a resource, or nil if its status has no conditions of the expected type.
@@ -37,19 +37,19 @@ func conditionOf(conditions []metav1.Condition, conditionType string) *metav1.Co
 }
 
 // withGeneration returns a context in which the apis package sets the observedGeneration of the conditions of obj.
-func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (context.Context, *observed.Observation) {
+func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (context.Context, *observation.Observation) {
 	status := s.Value(obj)
 	if !s.HasConditions() || !status.IsValid() || obj.GetGeneration() == 0 {
 		return ctx, nil
 	}
-	return observed.WithGeneration(ctx, obj.GetGeneration(), status)
+	return observation.WithGeneration(ctx, obj.GetGeneration(), status)
 }
 
 // observeConditions sets the observedGeneration of the conditions of obj that are new or changed since original, and of
 // conditions whose observedGeneration was cleared. If all reconcilers have run, it also updates the conditions that
 // InitializeConditions manages. It does not change an observedGeneration that the user set, nor the conditions of other
 // writers.
-func (s *statusType) observeConditions(obj, original client.Object, observation *observed.Observation, all bool) {
+func (s *statusType) observeConditions(obj, original client.Object, observation *observation.Observation, all bool) {
 	generation := observation.Generation()
 	if generation == 0 {
 		return

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/conditions"
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/servedstatus"
+	"trueup.dev/internal/objects/conditions"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/servedstatus"
 )
 
 // mendConditions makes the conditions of a resource valid: the API server refuses the whole status for one that is not.

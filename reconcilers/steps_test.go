@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/readiness"
 	"trueup.dev/reconcilers"
 )

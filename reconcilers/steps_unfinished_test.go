@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"trueup.dev/internal/calledby"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/graph"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/validation"
 )
 

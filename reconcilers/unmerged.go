@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/observe"
 )
 

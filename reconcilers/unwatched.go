@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/observe"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/difference"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/validation"
 )
 

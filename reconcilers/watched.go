@@ -23,9 +23,9 @@ import (
 
 	"trueup.dev/graph"
 	"trueup.dev/internal/ctrlfields"
-	"trueup.dev/internal/servedstatus"
-	"trueup.dev/internal/setups"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/servedstatus"
 	"trueup.dev/observe"
 )
 
@@ -82,7 +82,7 @@ func (w *watched) begin(reconciler string) {
 
 // build reads the builder of the controller and builds it, see readBuilder.
 func (w *watched) build(
-	ctx context.Context, mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool, r reconcile.Reconciler,
+	ctx context.Context, mgr Manager, bldr *Builder, record *registration.Record, moreWatches bool, r reconcile.Reconciler,
 ) (controller.Controller, error) {
 	watches, tracks := w.readBuilder(mgr, bldr, record, moreWatches)
 	for _, watch := range slices.Concat(watches, watchesOfOwn(mgr, bldr)) {
@@ -123,7 +123,7 @@ func (w *watched) addHandler(tracked *trackedHandler) {
 // moreWatches is true, the user may add watches to the controller later. It returns the watches, and whether
 // EnqueueTracked was called.
 func (w *watched) readBuilder(
-	mgr Manager, bldr *Builder, record *setups.Record, moreWatches bool,
+	mgr Manager, bldr *Builder, record *registration.Record, moreWatches bool,
 ) (watches []readWatch, tracks bool) {
 	watches, ok := watchesOf(mgr, bldr, record)
 	kinds := &watchedKinds{
@@ -243,7 +243,7 @@ type readWatch struct {
 
 // watchesOf returns the watches of a builder with handlers that the user chose. It returns false if it cannot read all
 // of them.
-func watchesOf(mgr Manager, bldr *Builder, record *setups.Record) ([]readWatch, bool) {
+func watchesOf(mgr Manager, bldr *Builder, record *registration.Record) ([]readWatch, bool) {
 	inputs, ok := ctrlfields.WatchesInputs(bldr)
 	sources, alsoOK := ctrlfields.RawSources(bldr)
 	filters, andOK := ctrlfields.GlobalPredicates(bldr)

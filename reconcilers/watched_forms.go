@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/ctrlfields"
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // readForms makes a controller watch each kind in the form in which its reconcilers read it.

@@ -20,9 +20,9 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/setupcheck"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/setupcheck"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/stash"
 	rtime "trueup.dev/time"
 	"trueup.dev/validation"

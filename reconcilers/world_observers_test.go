@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/tracker"
 )

@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/tracker"
 )

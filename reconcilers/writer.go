@@ -11,8 +11,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/guard"
-	"trueup.dev/internal/step"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/step"
 )
 
 // writer holds the values that are needed to write one object for one reconciled resource.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"
 )

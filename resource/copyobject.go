@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // CopyObject returns a copy of an object, which must be a pointer to a struct. It does not use the DeepCopy methods of

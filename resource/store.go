@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // Store reads and writes objects of several kinds. Its methods behave as those of [TypedStore].

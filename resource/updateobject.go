@@ -10,7 +10,7 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // DefaultUpdateRetries is the number of times that [UpdateObject] retries after a conflict, unless [UpdateOptions] set

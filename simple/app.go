@@ -17,8 +17,8 @@ import (
 
 	"trueup.dev/app"
 	"trueup.dev/informer"
-	"trueup.dev/internal/lifecycle"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/engine/lifecycle"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
 )

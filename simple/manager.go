@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/informer"
-	"trueup.dev/internal/loopback"
+	"trueup.dev/internal/serving/loopback"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"trueup.dev/app"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/resource"
 )
 

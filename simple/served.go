@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"trueup.dev/internal/lifecycle"
+	"trueup.dev/internal/engine/lifecycle"
 	"trueup.dev/resource"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/simple"
 )
 

@@ -15,8 +15,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"trueup.dev/informer"
-	"trueup.dev/internal/finalizername"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/finalizername"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/resource"
 	"trueup.dev/validation"
 )

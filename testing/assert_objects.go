@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/testing/internal/literal"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/empty"
+	"trueup.dev/internal/objects/empty"
 )
 
 // noteTaken records the object that an AlreadyExists error names. Reconcilers of children read that object.

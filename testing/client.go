@@ -16,7 +16,7 @@ import (
 
 	"trueup.dev/graph/rbac"
 	"trueup.dev/internal/call"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // TestClient is the client of an [ExpectConfig]. It records all writes. Its reactors observe, change, answer or fail

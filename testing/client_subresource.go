@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/call"
-	"trueup.dev/internal/conditions"
-	"trueup.dev/internal/empty"
-	"trueup.dev/internal/objectstatus"
+	"trueup.dev/internal/objects/conditions"
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/objectstatus"
 )
 
 func isStatus(c *call.Call) bool { return c.Subresource == "status" }

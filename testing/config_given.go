@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/testing/internal/fakeapi"
 )
 

@@ -12,7 +12,7 @@ import (
 	objectreference "k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // Event is an event that a reconciler emits. Events of the older API, from Config.Recorder, have a Message; create them

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/graph/rbac"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

@@ -18,7 +18,7 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 // answering returns a client whose calls are all answered with an object, and fails the test when one is executed

@@ -19,7 +19,7 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 func TestInduceFailure(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	document "trueup.dev/internal/applied"
+	document "trueup.dev/internal/engine/ownership"
 	"trueup.dev/testing/internal/fakeapi"
 )
 

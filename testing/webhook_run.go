@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"trueup.dev/internal/operations"
+	"trueup.dev/internal/difference/operations"
 	"trueup.dev/stash"
 	"trueup.dev/validation"
 )

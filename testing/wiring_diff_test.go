@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 
@@ -54,7 +54,7 @@ func TestDiffWiring(t *testing.T) {
 				notes: []string{"this", "that"},
 			},
 			want: []string{
-				"  For: trueup.dev/internal/fixture.Resource",
+				"  For: trueup.dev/internal/testkit/fixture.Resource",
 				"  Owns: k8s.io/api/apps/v1.Deployment",
 				"- Owns: k8s.io/api/core/v1.Service",
 				"+ Tracks: k8s.io/api/core/v1.Service",
@@ -80,8 +80,8 @@ func TestDiffWiring(t *testing.T) {
 				For: []Watch{{Object: &fixture.Resource{}, Ignores: generationIgnores}},
 			},
 			want: []string{
-				"- For: trueup.dev/internal/fixture.Resource",
-				"+ For: trueup.dev/internal/fixture.Resource, ignores: status changed, labels changed, annotations changed, " +
+				"- For: trueup.dev/internal/testkit/fixture.Resource",
+				"+ For: trueup.dev/internal/testkit/fixture.Resource, ignores: status changed, labels changed, annotations changed, " +
 					"resynced",
 			},
 		},
@@ -91,7 +91,7 @@ func TestDiffWiring(t *testing.T) {
 		},
 		"no expectation": {
 			observed: &Wiring{For: website},
-			want:     []string{"+ For: trueup.dev/internal/fixture.Resource"},
+			want:     []string{"+ For: trueup.dev/internal/testkit/fixture.Resource"},
 		},
 		"the controller": {
 			expected: &Wiring{
@@ -124,7 +124,7 @@ func TestDiffWiring(t *testing.T) {
 			observed: &Wiring{Others: []Wiring{{For: website, Controller: "first"}, {}}},
 			want: []string{
 				"- Others: further controllers: 1", "+ Others: further controllers: 2",
-				"+ Others[0].Controller: first", "  Others[0].For: trueup.dev/internal/fixture.Resource",
+				"+ Others[0].Controller: first", "  Others[0].For: trueup.dev/internal/testkit/fixture.Resource",
 			},
 		},
 	} {

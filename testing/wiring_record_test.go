@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/testing/internal/wiring"
 )

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
 	"trueup.dev/sandbox"
 )
 

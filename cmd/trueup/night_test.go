@@ -39,7 +39,7 @@ import (
 	"trueup.dev/examples/database"
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 	"trueup.dev/reconcilers"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"trueup.dev/internal/usermodule"
+	"trueup.dev/internal/testkit/usermodule"
 )
 
 // One command adds trueup as a tool of a user's module. The module does not inherit the modules of a Kubernetes server.

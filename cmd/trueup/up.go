@@ -12,8 +12,8 @@ import (
 	"os"
 
 	"trueup.dev/cmd/trueup/internal/screen"
-	"trueup.dev/internal/abandoned"
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
+	"trueup.dev/internal/serving/abandoned"
 	"trueup.dev/sandbox"
 	_ "trueup.dev/sandbox/memory" // for --memory
 )

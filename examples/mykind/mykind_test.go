@@ -18,7 +18,7 @@ import (
 	v1 "trueup.dev/examples/mykind/api/v1"
 	"trueup.dev/examples/mykind/controller"
 	"trueup.dev/examples/mykind/infosystem"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/sandbox"
 	"trueup.dev/simple"
 )

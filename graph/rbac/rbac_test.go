@@ -19,7 +19,7 @@ import (
 
 	"trueup.dev/graph"
 	"trueup.dev/graph/rbac"
-	v1 "trueup.dev/internal/fixture"
+	v1 "trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
 

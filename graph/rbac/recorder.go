@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"trueup.dev/internal/apipath"
+	"trueup.dev/internal/serving/apipath"
 	"trueup.dev/observe"
 )
 

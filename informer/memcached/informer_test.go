@@ -22,7 +22,7 @@ import (
 
 	"trueup.dev/informer"
 	"trueup.dev/informer/memcached"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/sandbox"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"trueup.dev/informer/memcached"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/await"
 )
 
 // server is a real memcached behind a Unix socket. It can be stopped and started again.

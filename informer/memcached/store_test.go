@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"trueup.dev/informer/memcached"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/await"
 )
 
 // noise returns incompressible bytes.

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"trueup.dev/internal/await"
 	"trueup.dev/internal/offline"
+	"trueup.dev/internal/testkit/await"
 )
 
 // generation is a predicate that can be compared.

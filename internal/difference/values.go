@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"trueup.dev/internal/conditions"
+	"trueup.dev/internal/objects/conditions"
 )
 
 // Shown returns the values to show beside the path: for a condition its messages if they differ, because the path has

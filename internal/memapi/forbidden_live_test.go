@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/sandbox"
 )
 

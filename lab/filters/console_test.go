@@ -21,8 +21,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"trueup.dev/console"
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/await"
 	"trueup.dev/sandbox"
 )
 

@@ -26,8 +26,8 @@ import (
 	"trueup.dev/console"
 	"trueup.dev/graph"
 	"trueup.dev/graph/rbac"
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/await"
 	"trueup.dev/reconcilers"
 	"trueup.dev/sandbox"
 )

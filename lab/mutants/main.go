@@ -5,7 +5,7 @@
 //
 //	cd lab
 //	go run ./mutants
-//	go run ./mutants -tests own,internal/convergence,docs,examples/website/... -mutants 3,17
+//	go run ./mutants -tests own,internal/tests/convergence,docs,examples/website/... -mutants 3,17
 //
 // The sample testdata/sample.txt has about 20 mutants each of reconcilers, operator and tracker, and the test that
 // killed each. A mutant is identified by its file, its function, the kind of mutation and the number of the place in

@@ -28,7 +28,7 @@ import (
 
 	"trueup.dev/console"
 	"trueup.dev/converge"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 	"trueup.dev/observe/recording"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"trueup.dev/converge"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/lab/corpus"
 	"trueup.dev/observe/recorder"
 )

@@ -16,8 +16,8 @@ import (
 // one goroutine at a time, and the race detector makes some of them ten times slower: it has a part of its own in the
 // proofs that take longer.
 var concurrent = []string{
-	"./console", "./informer/...", "./internal/guard", "./internal/hotloop", "./internal/memapi/apiserver",
-	"./internal/step", "./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./simple",
+	"./console", "./informer/...", "./internal/engine/...", "./internal/memapi/apiserver",
+	"./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./simple",
 	"./stash", "./tracker",
 }
 
@@ -94,7 +94,7 @@ func longer() []step {
 		{
 			name: "all faults that converge tries by default, which are fewer with the race detector", part: 4,
 			packages: []string{
-				"./converge", "./internal/convergence", "./examples/website/internal/controller",
+				"./converge", "./internal/tests/convergence", "./examples/website/internal/controller",
 				"./examples/database/internal/controller",
 			},
 			flags: noVet,

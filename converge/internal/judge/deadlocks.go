@@ -14,7 +14,7 @@ import (
 
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/internal/memapi"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // Found are the objects that the reconciles of each request have found to exist.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/nilcheck"
-	"trueup.dev/internal/objectstatus"
+	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/internal/objects/objectstatus"
 )
 
 // Status is the part of a status that has a conventional meaning.

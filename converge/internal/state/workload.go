@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
-	"trueup.dev/internal/workloads"
+	"trueup.dev/internal/memapi/workloads"
 )
 
 // Workload is a Deployment or a StatefulSet.

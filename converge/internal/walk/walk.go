@@ -16,7 +16,7 @@ import (
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 // Spec is a desired state: changes of the base, or a deleted object.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"trueup.dev/converge/internal/inject"
-	"trueup.dev/internal/specs"
+	"trueup.dev/internal/memapi/specs"
 )
 
 func TestWalksThatCannotBeDecoded(t *testing.T) {

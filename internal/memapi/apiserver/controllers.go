@@ -14,7 +14,7 @@ import (
 
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/apply"
-	"trueup.dev/internal/workloads"
+	"trueup.dev/internal/memapi/workloads"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"trueup.dev/internal/abandoned"
+	"trueup.dev/internal/serving/abandoned"
 )
 
 // contextName is the name of the context, the cluster and the user in the kubeconfig.

@@ -16,8 +16,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"trueup.dev/internal/loopback"
 	"trueup.dev/internal/memapi/httpapi"
+	"trueup.dev/internal/serving/loopback"
 )
 
 // maxBody is the largest body that a server accepts.

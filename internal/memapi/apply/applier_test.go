@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

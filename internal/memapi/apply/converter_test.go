@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 // BenchmarkNew measures the first apply to a custom resource, in a process and then in a registry.

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/sandbox"
 )
 

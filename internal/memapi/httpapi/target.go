@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"trueup.dev/internal/apipath"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/serving/apipath"
 )
 
 // target is what the path of a request names: the objects of a kind, in a namespace or in all, one object, or a

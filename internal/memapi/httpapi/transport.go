@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/apipath"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/serving/apipath"
 )
 
 // Transport answers HTTP requests. It is safe for concurrent use if its client is. Its fields are

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 func TestEqualIsSemantic(t *testing.T) {

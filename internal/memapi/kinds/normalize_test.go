@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 func newRegistry(t testing.TB) *kinds.Registry {

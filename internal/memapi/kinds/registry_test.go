@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 func TestKindsThatAreServed(t *testing.T) {

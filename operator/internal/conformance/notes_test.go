@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/await"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/await"
 )
 
 // notes holds the lines that a handler has recorded.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/operator"
 )
 

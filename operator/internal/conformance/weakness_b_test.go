@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"trueup.dev/internal/apitest"
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/operator"
 )
 

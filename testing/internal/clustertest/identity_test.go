@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/fixture"
+	"trueup.dev/internal/testkit/fixture"
 	rtesting "trueup.dev/testing"
 )
 

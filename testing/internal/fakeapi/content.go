@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
-	"trueup.dev/internal/nilcheck"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // SetApplyConfiguration replaces the content of an apply configuration, which must be a pointer, by the JSON form of an

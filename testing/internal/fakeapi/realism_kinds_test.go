@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"trueup.dev/internal/fixture"
 	"trueup.dev/internal/memapi/kinds"
+	"trueup.dev/internal/testkit/fixture"
 )
 
 // The fake client has a status subresource for exactly these kinds.

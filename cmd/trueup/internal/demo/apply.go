@@ -15,7 +15,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
 )
 
 // fieldOwner is the field owner of the objects that this command applies.

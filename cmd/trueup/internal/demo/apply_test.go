@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
 )
 
 func TestExplainRefusal(t *testing.T) {

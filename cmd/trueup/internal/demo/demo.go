@@ -28,7 +28,7 @@ import (
 	"trueup.dev/cmd/trueup/internal/screen"
 	"trueup.dev/examples/website"
 	"trueup.dev/examples/website/dns"
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
 	"trueup.dev/sandbox"
 )
 

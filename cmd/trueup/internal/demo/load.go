@@ -14,7 +14,7 @@ import (
 
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
-	"trueup.dev/internal/manifests"
+	"trueup.dev/internal/objects/manifests"
 )
 
 var rules = manifests.Rules{

@@ -26,7 +26,7 @@ import (
 )
 
 // The programs below testdata are modules as their authors wrote them for older generations, after the documents of
-// these versions. Most files of three of them are in internal/generations, which moves them by hand. What is printed
+// these versions. Most files of three of them are in internal/tests/generations, which moves them by hand. What is printed
 // about a program is in want.txt.
 
 // program is a program of a generation.
@@ -203,7 +203,7 @@ func (p program) folder() string { return cmp.Or(p.name, string(p.generation)) }
 // folders are the directories with the files of a program.
 func (p program) folders() []string {
 	folders := []string{filepath.Join("testdata", p.folder())}
-	shared := filepath.Join("../../../../internal/generations/testdata/moved", p.folder(), "before")
+	shared := filepath.Join("../../../../internal/tests/generations/testdata/moved", p.folder(), "before")
 	if _, err := os.Stat(shared); err == nil {
 		folders = append(folders, shared)
 	}

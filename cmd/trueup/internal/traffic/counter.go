@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"trueup.dev/internal/apipath"
+	"trueup.dev/internal/serving/apipath"
 )
 
 // Write is a type of write.

@@ -10,7 +10,7 @@ import (
 
 	"trueup.dev/cmd/trueup/internal/screen"
 	"trueup.dev/console"
-	"trueup.dev/internal/elapsed"
+	"trueup.dev/internal/text/elapsed"
 	"trueup.dev/observe"
 	"trueup.dev/observe/recorder"
 )

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"trueup.dev/console"
-	"trueup.dev/internal/elapsed"
+	"trueup.dev/internal/text/elapsed"
 	"trueup.dev/observe/recording"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	rtesting "trueup.dev/testing"
 )
 

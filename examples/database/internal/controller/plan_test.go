@@ -18,7 +18,7 @@ import (
 
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/plan"
 )
 
@@ -48,7 +48,7 @@ func (c *command) run(args ...string) (stdout, stderr string, code int) {
 // The command plan of the main program: before the controller runs, afterwards, and before a deletion.
 func TestPlanCommand(t *testing.T) {
 	if testing.Short() {
-		t.Skip("links the program: with -short, package plan and internal/integration test plans")
+		t.Skip("links the program: with -short, package plan and internal/tests/integration test plans")
 	}
 	e := newEnv(t)
 	c := &command{e, filepath.Join(t.TempDir(), "database"), t.TempDir()}

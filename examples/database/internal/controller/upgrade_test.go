@@ -21,7 +21,7 @@ import (
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
 	"trueup.dev/examples/database/internal/controller"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/reconcilers"
 	rtesting "trueup.dev/testing"
 )

@@ -14,7 +14,7 @@ import (
 
 	"trueup.dev/examples/database"
 	databasev1 "trueup.dev/examples/database/api/v1"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	rtesting "trueup.dev/testing"
 )
 

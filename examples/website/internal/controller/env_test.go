@@ -29,7 +29,7 @@ import (
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
 	"trueup.dev/graph/rbac"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/sandbox"
 )
 

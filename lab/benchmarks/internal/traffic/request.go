@@ -5,7 +5,7 @@ package traffic
 import (
 	"net/http"
 
-	"trueup.dev/internal/apipath"
+	"trueup.dev/internal/serving/apipath"
 )
 
 // Request is a sort of request to a Kubernetes API.

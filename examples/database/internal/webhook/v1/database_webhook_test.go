@@ -21,7 +21,7 @@ import (
 	"trueup.dev/examples/database"
 	databasev1 "trueup.dev/examples/database/api/v1"
 	"trueup.dev/examples/database/backup"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/sandbox"
 	rtesting "trueup.dev/testing"
 )

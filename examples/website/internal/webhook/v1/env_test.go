@@ -16,7 +16,7 @@ import (
 	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/examples/website/dns"
-	"trueup.dev/internal/apitest"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/sandbox"
 )
 

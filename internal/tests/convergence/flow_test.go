@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convergence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"trueup.dev/converge"
+	"trueup.dev/internal/testkit/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// protected adds a finalizer to reconcilers with effects outside of the cluster.
+func protected(inner sub) sub {
+	return &reconcilers.WithFinalizer[*fixture.Resource]{Finalizer: finalizer, Reconciler: inner}
+}
+
+func TestSequence(t *testing.T) {
+	prove(t, under(t, func(env converge.Env) sub {
+		return reconcilers.Sequence[*fixture.Resource]{newChild(fixedName), protected(publishes(env, "thing"))}
+	}))
+}
+
+func TestAlways(t *testing.T) {
+	prove(t, under(t, func(env converge.Env) sub {
+		return protected(reconcilers.Always[*fixture.Resource]{
+			publishes(env, "thing"), newChild(generatedName), publishes(env, "other"),
+		})
+	}))
+}
+
+// A thing that is no longer desired is removed.
+func TestIfThen(t *testing.T) {
+	s := under(t, func(env converge.Env) sub {
+		return protected(&reconcilers.IfThen[*fixture.Resource]{
+			If:   func(_ context.Context, resource *fixture.Resource) bool { return resource.Spec.Fields["private"] == "" },
+			Then: publishes(env, "thing"),
+			Else: &reconcilers.SyncReconciler[*fixture.Resource]{
+				Sync: func(ctx context.Context, resource *fixture.Resource) error {
+					report(resource, "thing", "")
+					return drop(ctx, env, "thing")
+				},
+			},
+		})
+	})
+	s.Steps = converge.Lifecycle(newResource("one"), setField("private", "yes"), setField("private", ""))
+	prove(t, s)
+}
+
+func TestWhile(t *testing.T) {
+	prove(t, under(t, func(env converge.Env) sub {
+		return protected(&reconcilers.While[*fixture.Resource]{
+			Condition:     func(ctx context.Context, _ *fixture.Resource) bool { return reconcilers.RetrieveIteration(ctx) < 2 },
+			MaxIterations: new(5),
+			Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
+				Sync: func(ctx context.Context, resource *fixture.Resource) error {
+					return put(ctx, env, thing(ctx), resource.Spec.Fields["value"])
+				},
+				Finalize: func(ctx context.Context, _ *fixture.Resource) error { return drop(ctx, env, thing(ctx)) },
+			},
+		})
+	}))
+}
+
+func thing(ctx context.Context) string {
+	return "thing " + strings.Repeat("i", reconcilers.RetrieveIteration(ctx)+1)
+}
+
+func TestForEach(t *testing.T) {
+	s := under(t, func(env converge.Env) sub {
+		cursor := reconcilers.CursorStasher[string]()
+		return protected(&reconcilers.ForEach[*fixture.Resource, string]{
+			Items: func(_ context.Context, resource *fixture.Resource) ([]string, error) {
+				return strings.Fields(resource.Spec.Fields["things"]), nil
+			},
+			Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
+				Sync: func(ctx context.Context, resource *fixture.Resource) error {
+					return put(ctx, env, cursor.RetrieveOrDie(ctx).Item, resource.Spec.Fields["value"])
+				},
+				Finalize: func(ctx context.Context, _ *fixture.Resource) error {
+					return drop(ctx, env, cursor.RetrieveOrDie(ctx).Item)
+				},
+			},
+		})
+	})
+	resource := newResource("one")
+	setField("things", "x y")(resource)
+	s.Steps = converge.Lifecycle(resource, setField("value", "two"), setField("things", "x y z"))
+	prove(t, s)
+}
+
+// A failure is reported in the status, and the request is retried.
+func TestTryCatch(t *testing.T) {
+	prove(t, under(t, func(env converge.Env) sub {
+		return protected(&reconcilers.TryCatch[*fixture.Resource]{
+			Try: publishes(env, "thing"),
+			Catch: func(
+				_ context.Context, resource *fixture.Resource, _ reconcilers.Result, err error,
+			) (reconcilers.Result, error) {
+				if err == nil || resource.DeletionTimestamp != nil {
+					return reconcilers.Result{}, err
+				}
+				report(resource, "problem", err.Error())
+				return reconcilers.Result{RequeueAfter: time.Minute}, nil
+			},
+			Finally: &reconcilers.SyncReconciler[*fixture.Resource]{
+				Sync: func(_ context.Context, resource *fixture.Resource) error {
+					if resource.Status.Fields["thing"] == resource.Spec.Fields["value"] {
+						report(resource, "problem", "")
+					}
+					return nil
+				},
+			},
+		})
+	}))
+}
+
+// A call that fails once is retried immediately.
+func TestAdvice(t *testing.T) {
+	prove(t, under(t, func(env converge.Env) sub {
+		return protected(&reconcilers.Advice[*fixture.Resource]{
+			Reconciler: reconcilers.Sequence[*fixture.Resource]{newChild(fixedName), publishes(env, "thing")},
+			Before: func(_ context.Context, resource *fixture.Resource) (context.Context, reconcilers.Result, error) {
+				report(resource, "before", resource.Spec.Fields["value"])
+				return nil, reconcilers.Result{}, nil
+			},
+			Around: func(ctx context.Context, resource *fixture.Resource, inner sub) (reconcilers.Result, error) {
+				result, err := inner.Reconcile(ctx, resource)
+				if err != nil && !errors.Is(err, reconcilers.ErrQuiet) {
+					return inner.Reconcile(ctx, resource)
+				}
+				return result, err
+			},
+			After: func(
+				_ context.Context, resource *fixture.Resource, result reconcilers.Result, err error,
+			) (reconcilers.Result, error) {
+				report(resource, "after", resource.Status.Fields["before"])
+				return result, err
+			},
+		})
+	}))
+}
+
+// Errors that are not failures are retried nevertheless.
+func TestQuietErrors(t *testing.T) {
+	for name, quiet := range map[string]error{
+		"quiet": reconcilers.ErrQuiet, "durable": reconcilers.ErrDurable, "halt": reconcilers.ErrHaltSubReconcilers,
+		"retry after": reconcilers.ErrRetryAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			prove(t, under(t, func(env converge.Env) sub {
+				return protected(&reconcilers.SyncReconciler[*fixture.Resource]{
+					SyncWithResult: func(ctx context.Context, resource *fixture.Resource) (reconcilers.Result, error) {
+						if err := put(ctx, env, "thing", resource.Spec.Fields["value"]); err != nil {
+							return reconcilers.Result{RequeueAfter: time.Second}, errors.Join(quiet, err)
+						}
+						report(resource, "thing", resource.Spec.Fields["value"])
+						return reconcilers.Result{}, nil
+					},
+					Finalize: func(ctx context.Context, _ *fixture.Resource) error { return drop(ctx, env, "thing") },
+				})
+			}))
+		})
+	}
+}

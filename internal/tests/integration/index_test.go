@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/testkit/apitest"
+	"trueup.dev/internal/testkit/fixture"
+	"trueup.dev/reconcilers"
+)
+
+// countingClient counts the objects in the lists that it returns.
+type countingClient struct {
+	client.Client
+	listed *atomic.Int64
+}
+
+func (c countingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	c.listed.Add(int64(meta.LenList(list)))
+	return err
+}
+
+// A parent reads only its own children, however many children others have.
+func TestChildrenAreFoundByTheirOwner(t *testing.T) {
+	const siblings = 300
+	e := newEnv(t)
+	other := newConfigMap("owner-of-the-others", nil)
+	e.Add(other)
+	for i := range siblings {
+		sibling := newConfigMap(fmt.Sprintf("sibling-%03d", i), nil)
+		sibling.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(other, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+		}
+		e.Add(sibling)
+	}
+
+	var passes, listed atomic.Int64
+	child := configMapOf("-child", func(*fixture.Resource) map[string]string { return nil })
+	child.ReflectChildStatusOnParent = func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) { passes.Add(1) }
+	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+		c.Client = countingClient{Client: c.Client, listed: &listed}
+		return root(child)(ctx, mgr, c)
+	})
+	resource := newResource("it", nil)
+	e.Add(resource)
+	e.Eventually(func() error { return e.Read(newConfigMap("it-child", nil)) })
+	for range 5 {
+		before := passes.Load()
+		e.touch(resource)
+		e.Eventually(func() error {
+			if passes.Load() == before {
+				return fmt.Errorf("no reconcile for a change of the resource")
+			}
+			return nil
+		})
+	}
+	if passes, listed := passes.Load(), listed.Load(); listed == 0 || listed > passes {
+		t.Errorf("%d objects were listed in %d reconciles, want at most one in each", listed, passes)
+	}
+}
+
+// Controllers whose children are of a kind that is not served yet start when the kind is served.
+func TestChildrenOfAKindThatIsServedLater(t *testing.T) {
+	e := newEnv(t)
+	type object = *unstructured.Unstructured
+	late := schema.GroupVersionKind{Group: "late.trueup.dev", Version: "v1", Kind: "Late"}
+	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+		for n := range 2 { // two controllers of one kind
+			r := &reconcilers.ResourceReconciler[*fixture.Resource]{
+				Name: fmt.Sprintf("children-of-a-late-kind-%d", n),
+				Reconciler: &reconcilers.ChildReconciler[*fixture.Resource, object, *unstructured.UnstructuredList]{
+					ChildType: newUnstructured(late, ""), ChildListType: newUnstructuredList(late),
+					OurChild: func(parent *fixture.Resource, child object) bool {
+						return child.GetName() == fmt.Sprintf("%s-%d", parent.Name, n)
+					},
+					DesiredChild: func(_ context.Context, parent *fixture.Resource) (object, error) {
+						child := newUnstructured(late, fmt.Sprintf("%s-%d", parent.Name, n))
+						child.SetNamespace(parent.Namespace)
+						return child, nil
+					},
+					MergeBeforeUpdate:          func(_, _ object) {},
+					ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, object, error) {},
+				},
+				Config: c,
+			}
+			if err := r.SetupWithManager(ctx, mgr); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	resource := newResource("it", nil)
+	e.Add(resource)
+	e.Eventually(func() error {
+		if apitest.Counted(t, "trueup_owner_index_failures_total", map[string]string{"kind": late.Kind}) == 0 {
+			return errors.New("the controller did not wait for the kind")
+		}
+		return nil
+	})
+	scheme := runtime.NewScheme()
+	e.Must(apiextensionsv1.AddToScheme(scheme))
+	definitions, err := client.New(e.RESTConfig(), client.Options{Scheme: scheme})
+	e.Must(err)
+	e.Must(definitions.Create(t.Context(), crd(late, "lates")))
+	e.Cleanup(func() { e.Must(definitions.Delete(context.Background(), crd(late, "lates"))) })
+	for n := range 2 {
+		e.Eventually(func() error { return e.Read(newUnstructured(late, fmt.Sprintf("it-%d", n))) })
+	}
+}
