@@ -8,7 +8,9 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,13 +29,13 @@ var noVet = []string{"-vet=off"}
 // quick are the flags of the steps that everybody runs. A test that takes long for what it shows calls [testing.Short].
 var quick = []string{"-short", "-vet=off"}
 
-// everybody returns the steps of "make test". Two test binaries run at a time. Those that need an API share one control
-// plane.
+// everybody returns the steps of "make test". Those tests that need an API share one control plane. On two processors,
+// three test binaries of the first step run at a time, as they wait for it half of the time, and two of the others.
 func everybody() []step {
 	return []step{
 		{
 			name:     "packages with goroutines of their own, with the race detector",
-			packages: concurrent, flags: append([]string{"-race"}, quick...),
+			packages: concurrent, flags: append([]string{"-race", "-p", strconv.Itoa(runtime.NumCPU() + 1)}, quick...),
 		},
 		{name: "all other packages", except: concurrent, flags: quick},
 		{name: "traces with OpenTelemetry", module: "observe/otel", flags: quick},

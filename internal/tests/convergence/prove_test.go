@@ -8,14 +8,14 @@ import (
 	"trueup.dev/converge"
 )
 
-// prove is [converge.Run] for tests that run in parallel. With -short, it tries single faults that make at most 10,000
+// prove is [converge.Run] for tests that run in parallel. With -short, it tries single faults that make at most 3,000
 // requests, and no combinations.
 //
 // With the race detector, only small scenarios run: a schedule takes ten times as long, and everything happens in
 // sequence anyway.
 func prove(t *testing.T, s converge.Scenario) {
 	t.Helper()
-	proveWith(t, s, 10_000)
+	proveWith(t, s, 3_000)
 }
 
 // proveWith is prove with another number of requests with -short, for tests with many scenarios.
