@@ -8,15 +8,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Advice[client.Object])(nil)
-	_ validation.Validator         = (*Advice[client.Object])(nil)
-)
+var _ subReconciler = (*Advice[client.Object])(nil)
 
 // Advice adds functions that run before, after or around a sub reconciler. The term comes from aspect-oriented
 // programming.
@@ -54,19 +50,21 @@ func (r *Advice[T]) init() {
 
 // SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
 func (r *Advice[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
-func (r *Advice[T]) Validate(ctx context.Context) error {
+func (r *Advice[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Advice[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Advice[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("Advice %q must implement Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "Advice %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("Advice", r.Name)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.setsUp(r.Setup)
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
 }
 
 // Reconcile runs Before, Around and After.

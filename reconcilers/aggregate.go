@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/registration"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/objects/nilcheck"
@@ -218,6 +219,15 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	}
 	problems.nested(ctx, r.Reconciler, "AggregateReconciler %q must have a valid Reconciler", r.Name)
 	return problems.err()
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *AggregateReconciler[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	r.root().describe(n, &r.watched)
+	n.WritesKind(r.Type)
+	n.Nest("Reconciler", r.Reconciler)
+	nestManager(n, "AggregateObjectManager", r.AggregateObjectManager)
 }
 
 // Reconcile reconciles the resource that Request names. It ignores other requests.

@@ -7,17 +7,13 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = Always[client.Object](nil)
-	_ validation.Validator         = Always[client.Object](nil)
-)
+var _ subReconciler = Always[client.Object](nil)
 
 // Always runs all sub reconcilers in order, even if one of them fails. Use it for reconcilers that do not depend on
 // each other. Use [Sequence] if they do.
@@ -31,12 +27,17 @@ type Always[Type client.Object] []SubReconciler[Type]
 
 // SetupWithManager sets up every sub reconciler, in order.
 func (r Always[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	return setupEach(ctx, mgr, bldr, r)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate validates every sub reconciler if ctx requests recursion, see [validation.WithRecursive].
-func (r Always[T]) Validate(ctx context.Context) error {
-	return validateEach(ctx, "Always", r)
+func (r Always[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r Always[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r Always[T]) describe(d *description) {
+	describeEach(d, "Always", r)
 }
 
 // Reconcile runs the sub reconcilers.
@@ -58,28 +59,19 @@ func (r Always[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	return aggregate, joinErrors(errs...)
 }
 
-// setupEach sets up the reconcilers of a list, in order.
-func setupEach[T client.Object](ctx context.Context, mgr Manager, bldr *Builder, list []SubReconciler[T]) error {
+// describeEach describes a list of reconcilers, which has no name and no step of its own.
+func describeEach[T client.Object](d *description, kind string, list []SubReconciler[T]) {
+	d.is(kind, "")
 	for i, reconciler := range list {
-		log := logr.FromContextOrDiscard(ctx).WithName(strconv.Itoa(i))
-		if err := setUpNested(logr.NewContext(ctx, log), mgr, bldr, reconciler); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// validateEach validates the reconcilers of a list if ctx requests recursion.
-func validateEach[T client.Object](ctx context.Context, kind string, list []SubReconciler[T]) error {
-	problems := problems{}
-	for i, reconciler := range list {
-		if reconciler == nil {
-			problems.add("%s must not have a nil %s[%d]", kind, kind, i)
+		if !given(reconciler) {
+			d.require(false, "must not have a nil %s[%d]", kind, i)
 			continue
 		}
-		problems.nested(ctx, reconciler, "%s must have a valid %s[%d]", kind, kind, i)
+		index := strconv.Itoa(i)
+		d.nests(nested{
+			role: index, field: kind + "[" + index + "]", step: true, reconciler: reconciler, setUpIn: logNamed(index),
+		})
 	}
-	return problems.err()
 }
 
 // interrupted returns the error that stops a list of reconcilers between two steps after the context has ended. On a

@@ -10,18 +10,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/difference"
 	"trueup.dev/internal/engine/observation"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*CastResource[client.Object, client.Object])(nil)
-	_ validation.Validator         = (*CastResource[client.Object, client.Object])(nil)
-)
+var _ subReconciler = (*CastResource[client.Object, client.Object])(nil)
 
 // CastResource converts the resource to another type for a sub reconciler. The other type is usually a duck type with
 // the fields that several kinds share. The resource is converted through JSON. Changes by the sub reconciler are
@@ -54,21 +51,20 @@ func (r *CastResource[T, CT]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *CastResource[T, CT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, func(ctx context.Context, mgr Manager, bldr *Builder) error {
-		return setUpNested(r.castType(ctx), mgr, bldr, r.Reconciler)
-	})
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
-func (r *CastResource[T, CT]) Validate(ctx context.Context) error {
+func (r *CastResource[T, CT]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *CastResource[T, CT]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *CastResource[T, CT]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("CastResource %q must define Reconciler", r.Name)
-	}
-	problems.nested(r.castType(ctx), r.Reconciler, "CastResource %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("CastResource", r.Name)
+	d.require(given(r.Reconciler), "must define Reconciler")
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler, inside: r.castType})
 }
 
 func (r *CastResource[T, CT]) castType(ctx context.Context) context.Context {

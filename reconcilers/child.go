@@ -10,15 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
-	_ validation.Validator         = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
-)
+var _ subReconciler = (*ChildReconciler[client.Object, client.Object, client.ObjectList])(nil)
 
 // ChildReconciler manages one object, the child, for the reconciled resource, which is called the parent here. The user
 // defines the desired child. The reconciler creates, updates or deletes the child and passes the current child to the
@@ -172,31 +169,24 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 // SetupWithManager validates the reconciler, watches and indexes the child's kind, sets up the object manager and calls
 // Setup.
 func (r *ChildReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the combination of fields. If ctx requests recursion, it also validates the object manager.
-func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
+func (r *ChildReconciler[T, CT, CLT]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *ChildReconciler[T, CT, CLT]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *ChildReconciler[T, CT, CLT]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.DesiredChild == nil {
-		problems.add("ChildReconciler %q must implement DesiredChild", r.Name)
-	}
-	if r.ReflectChildStatusOnParentWithError == nil {
-		problems.add(
-			"ChildReconciler %q must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError", r.Name,
-		)
-	}
-	reconciler := r.children.reconciler
-	r.children.validate(&problems, reconciler)
-	r.defaults.validate(&problems, reconciler)
-	problems.kind(reconciler, "ChildType", r.ChildType)
-	problems.kind(reconciler, "ChildListType", r.ChildListType)
-	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
-	problems.nested(ctx, r.ChildObjectManager, "ChildReconciler %q must have a valid ChildObjectManager", r.Name)
-	r.children.declare(ctx, &problems, r)
-	return problems.err()
+	d.is("ChildReconciler", r.Name)
+	d.require(r.DesiredChild != nil, "must implement DesiredChild")
+	d.require(r.ReflectChildStatusOnParentWithError != nil,
+		"must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError")
+	d.check(func(_ context.Context, problems *problems) { r.children.validate(problems, d.label) })
+	r.children.describe(d, r, r.defaults)
+	d.setsUp(r.Setup)
 }
 
 // Reconcile finds the child, brings it to its desired state and updates the status of the parent in memory. The result

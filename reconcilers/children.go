@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
@@ -116,6 +117,31 @@ func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by an
 		declareChildren(ctx, problems, by, c.reconciler, c.childType, c.ourChild != nil || c.listOptions != nil)
 	}
 	declareFinalizer(ctx, problems, by, c.reconciler, c.heldFinalizer())
+}
+
+// describe describes the part that reconcilers of children share, for the reconciler by.
+func (c *children[T, CT]) describe(d *description, by any, defaults shorthand[CT]) {
+	d.check(func(ctx context.Context, problems *problems) {
+		defaults.validate(problems, d.label)
+		problems.kind(d.label, "ChildType", c.childType)
+		problems.kind(d.label, "ChildListType", c.childListType)
+		problems.listOf(d.label, "ChildListType", c.childListType, c.childType)
+		problems.nested(ctx, c.manager, "%s must have a valid ChildObjectManager", d.label)
+		c.declare(ctx, problems, by)
+	})
+	d.setsUp(c.setup)
+	d.accesses(func(n *graph.Node) {
+		if c.skipOwnerReference {
+			n.WritesKind(c.childType)
+		} else {
+			n.OwnsKind(c.childType)
+		}
+		if c.adopts != nil || c.releases != nil {
+			n.Needs(c.childType, "", "patch")
+		}
+		n.Finalizer(c.heldFinalizer())
+		nestManager(n, "ChildObjectManager", c.manager)
+	})
 }
 
 func (c *children[T, CT]) heldFinalizer() string {

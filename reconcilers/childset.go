@@ -16,16 +16,13 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
-	_ validation.Validator         = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
-)
+var _ subReconciler = (*ChildSetReconciler[client.Object, client.Object, client.ObjectList])(nil)
 
 // ChildSetReconciler manages a set of objects of one kind for the reconciled resource. It works like a
 // [ChildReconciler] for each child. Desired and existing children are matched by the id that IdentifyChild returns, and
@@ -211,35 +208,25 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 // SetupWithManager validates the reconciler, watches and indexes the children's kind, sets up the object manager and
 // calls Setup.
 func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.children.setup, r.Setup)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the combination of fields. If ctx requests recursion, it also validates the object manager.
-func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error {
+func (r *ChildSetReconciler[T, CT, CLT]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *ChildSetReconciler[T, CT, CLT]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *ChildSetReconciler[T, CT, CLT]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.DesiredChildren == nil {
-		problems.add("ChildSetReconciler %q must implement DesiredChildren", r.Name)
-	}
-	if r.ReflectChildrenStatusOnParentWithError == nil {
-		problems.add(
-			"ChildSetReconciler %q must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError",
-			r.Name,
-		)
-	}
-	reconciler := r.children.reconciler
-	r.children.validate(&problems, reconciler)
-	if r.IdentifyChild == nil {
-		problems.add("ChildSetReconciler %q must implement IdentifyChild", r.Name)
-	}
-	r.defaults.validate(&problems, reconciler)
-	problems.kind(reconciler, "ChildType", r.ChildType)
-	problems.kind(reconciler, "ChildListType", r.ChildListType)
-	problems.listOf(reconciler, "ChildListType", r.ChildListType, r.ChildType)
-	problems.nested(ctx, r.ChildObjectManager, "ChildSetReconciler %q must have a valid ChildObjectManager", r.Name)
-	r.children.declare(ctx, &problems, r)
-	return problems.err()
+	d.is("ChildSetReconciler", r.Name)
+	d.require(r.DesiredChildren != nil, "must implement DesiredChildren")
+	d.require(r.ReflectChildrenStatusOnParentWithError != nil,
+		"must implement ReflectChildrenStatusOnParent or ReflectChildrenStatusOnParentWithError")
+	d.check(func(_ context.Context, problems *problems) { r.children.validate(problems, d.label) })
+	d.require(r.IdentifyChild != nil, "must implement IdentifyChild")
+	r.children.describe(d, r, r.defaults)
+	d.setsUp(r.Setup)
 }
 
 // Reconcile finds the children, brings each to its desired state and updates the status of the parent in memory.

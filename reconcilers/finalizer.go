@@ -15,16 +15,12 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*WithFinalizer[client.Object])(nil)
-	_ validation.Validator         = (*WithFinalizer[client.Object])(nil)
-)
+var _ subReconciler = (*WithFinalizer[client.Object])(nil)
 
 // WithFinalizer adds a finalizer to the resource before the nested reconciler runs, so that the nested reconciler can
 // create and clean up state that is not garbage-collected. The finalizer is removed when the nested reconciler returns
@@ -79,24 +75,26 @@ func (r *WithFinalizer[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *WithFinalizer[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *WithFinalizer[T]) Validate(ctx context.Context) error {
+func (r *WithFinalizer[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *WithFinalizer[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *WithFinalizer[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Finalizer == "" {
-		problems.add("WithFinalizer %q must define Finalizer", r.Name)
-	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("WithFinalizer %q must define Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "WithFinalizer %q must have a valid Reconciler", r.Name)
-	problems.requests(ctx, fmt.Sprintf("WithFinalizer %q", r.Name), true)
-	declareFinalizer(ctx, &problems, r, fmt.Sprintf("WithFinalizer %q", r.Name), r.Finalizer)
-	return problems.err()
+	d.is("WithFinalizer", r.Name)
+	d.require(r.Finalizer != "", "must define Finalizer")
+	d.require(given(r.Reconciler), "must define Reconciler")
+	d.accesses(func(n *graph.Node) { n.Finalizer(r.Finalizer) })
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
+	d.check(func(ctx context.Context, problems *problems) {
+		problems.requests(ctx, d.label, true)
+		declareFinalizer(ctx, problems, r, d.label, r.Finalizer)
+	})
 }
 
 // Reconcile adds the finalizer before Reconciler runs, or removes it afterwards.

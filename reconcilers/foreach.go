@@ -12,16 +12,13 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/stash"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*ForEach[client.Object, any])(nil)
-	_ validation.Validator         = (*ForEach[client.Object, any])(nil)
-)
+var _ subReconciler = (*ForEach[client.Object, any])(nil)
 
 // ForEach runs a sub reconciler once for each item of a list. The item is in the stash while the sub reconciler runs:
 //
@@ -157,22 +154,22 @@ func (r *ForEach[T, I]) init() {
 
 // SetupWithManager validates the reconciler, sets up Reconciler and calls Setup.
 func (r *ForEach[T, I]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler), r.Setup)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *ForEach[T, I]) Validate(ctx context.Context) error {
+func (r *ForEach[T, I]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *ForEach[T, I]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *ForEach[T, I]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("ForEach %q must implement Reconciler", r.Name)
-	}
-	if r.Items == nil {
-		problems.add("ForEach %q must implement Items", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "ForEach %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("ForEach", r.Name)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.require(r.Items != nil, "must implement Items")
+	d.nests(nested{role: "*", field: "Reconciler", step: true, reconciler: r.Reconciler})
+	d.setsUp(r.Setup)
 }
 
 // Reconcile runs the loop.

@@ -8,15 +8,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*IfThen[client.Object])(nil)
-	_ validation.Validator         = (*IfThen[client.Object])(nil)
-)
+var _ subReconciler = (*IfThen[client.Object])(nil)
 
 // IfThen runs one of two sub reconcilers, depending on a condition on the resource, and returns its result and error.
 // Both are set up, because the condition may change at any time.
@@ -53,34 +49,26 @@ func (r *IfThen[T]) init() {
 
 // SetupWithManager validates the reconciler, calls Setup and sets up Then and Else.
 func (r *IfThen[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup,
-		r.branch(true, nested(r.Then)), r.branch(false, nested(r.Else)))
-}
-
-// branch returns the function that sets up Then or Else.
-func (r *IfThen[T]) branch(then bool, setup setupFunc) setupFunc {
-	if setup == nil {
-		return nil
-	}
-	return func(ctx context.Context, mgr Manager, bldr *Builder) error {
-		return setup(onBranch(ctx, r, then), mgr, bldr)
-	}
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Then and Else.
-func (r *IfThen[T]) Validate(ctx context.Context) error {
+func (r *IfThen[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *IfThen[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *IfThen[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.If == nil {
-		problems.add("IfThen %q must implement If", r.Name)
+	d.is("IfThen", r.Name)
+	d.require(r.If != nil, "must implement If")
+	d.require(given(r.Then), "must implement Then")
+	d.setsUp(r.Setup)
+	branch := func(then bool) func(context.Context) context.Context {
+		return func(ctx context.Context) context.Context { return onBranch(ctx, r, then) }
 	}
-	if nilcheck.IsNilPointer(r.Then) {
-		problems.add("IfThen %q must implement Then", r.Name)
-	}
-	problems.nested(onBranch(ctx, r, true), r.Then, "IfThen %q must have a valid Then", r.Name)
-	problems.nested(onBranch(ctx, r, false), r.Else, "IfThen %q must have a valid Else", r.Name)
-	return problems.err()
+	d.nests(nested{role: "Then", step: true, reconciler: r.Then, inside: branch(true)})
+	d.nests(nested{role: "Else", step: true, reconciler: r.Else, inside: branch(false)})
 }
 
 // Reconcile runs Then or Else.

@@ -8,15 +8,12 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*OverrideSetup[client.Object])(nil)
-	_ validation.Validator         = (*OverrideSetup[client.Object])(nil)
-)
+var _ subReconciler = (*OverrideSetup[client.Object])(nil)
 
 // OverrideSetup runs a sub reconciler but does not set it up, for example to leave out its watches.
 type OverrideSetup[Type client.Object] struct {
@@ -43,19 +40,21 @@ func (r *OverrideSetup[T]) init() {
 
 // SetupWithManager validates the reconciler and calls Setup.
 func (r *OverrideSetup[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *OverrideSetup[T]) Validate(ctx context.Context) error {
+func (r *OverrideSetup[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *OverrideSetup[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *OverrideSetup[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Setup == nil && r.Reconciler == nil {
-		problems.add("OverrideSetup %q must implement at least one of Setup or Reconciler", r.Name)
-	}
-	problems.nested(setupcheck.NeverSetUp(ctx), r.Reconciler, "OverrideSetup %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("OverrideSetup", r.Name)
+	d.require(r.Setup != nil || r.Reconciler != nil, "must implement at least one of Setup or Reconciler")
+	d.setsUp(r.Setup)
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler, inside: setupcheck.NeverSetUp, notSetUp: true})
 }
 
 // Reconcile runs Reconciler.

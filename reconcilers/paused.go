@@ -13,16 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Paused[client.Object])(nil)
-	_ validation.Validator         = (*Paused[client.Object])(nil)
-)
+var _ subReconciler = (*Paused[client.Object])(nil)
 
 // AnnotationPaused is the annotation that pauses a resource, see [Paused]. The value is "true" or the reason in words.
 // The values "false" and "" do not pause.
@@ -79,28 +75,28 @@ func (r *Paused[T]) init() {
 
 // SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
 func (r *Paused[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the fields. If ctx requests recursion, it also validates Reconciler.
-func (r *Paused[T]) Validate(ctx context.Context) error {
+func (r *Paused[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Paused[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Paused[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("Paused %q must implement Reconciler", r.Name)
+	d.is("Paused", r.Name)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	if resource := newEmpty[T](); r.Condition != "" && given(resource) {
+		d.require(r.status.hasConditions(resource),
+			"may not define Condition: %s has no field Conditions of type []metav1.Condition in its status", typeName(resource))
 	}
-	if resource := newEmpty[T](); r.Condition != "" && !nilcheck.IsNilPointer(resource) {
-		if !r.status.hasConditions(resource) {
-			problems.add(
-				"Paused %q may not define Condition: %s has no field Conditions of type []metav1.Condition in its status",
-				r.Name, typeName(resource),
-			)
-		}
-	}
-	declareCondition(ctx, &problems, r, fmt.Sprintf("Paused %q", r.Name), r.Condition)
-	problems.nested(ctx, r.Reconciler, "Paused %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.check(func(ctx context.Context, problems *problems) {
+		declareCondition(ctx, problems, r, d.label, r.Condition)
+	})
+	d.setsUp(r.Setup)
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
 }
 
 // Reconcile runs Reconciler unless the resource is paused.

@@ -10,16 +10,12 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Periodic[client.Object])(nil)
-	_ validation.Validator         = (*Periodic[client.Object])(nil)
-)
+var _ subReconciler = (*Periodic[client.Object])(nil)
 
 // Periodic runs a sub reconciler once per interval, for example to detect drift in an external system. Between two
 // runs it does nothing and lets the reconcilers that follow run.
@@ -78,22 +74,21 @@ func (r *Periodic[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *Periodic[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *Periodic[T]) Validate(ctx context.Context) error {
+func (r *Periodic[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Periodic[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Periodic[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Interval <= 0 {
-		problems.add("Periodic %q must define a positive Interval, got %s", r.Name, r.Interval)
-	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("Periodic %q must implement Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "Periodic %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("Periodic", r.Name)
+	d.require(r.Interval > 0, "must define a positive Interval, got %s", r.Interval)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
 }
 
 // Reconcile runs Reconciler if it is due.

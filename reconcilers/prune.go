@@ -15,15 +15,11 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Prune[client.Object])(nil)
-	_ validation.Validator         = (*Prune[client.Object])(nil)
-)
+var _ subReconciler = (*Prune[client.Object])(nil)
 
 // Prune deletes the children of a resource that no reconciler below it declares any more: a child that was renamed or
 // moved to another namespace, a child on the branch of an [IfThen] that is not taken now, and the children of a
@@ -107,31 +103,38 @@ func (r *Prune[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler. The kinds of its children are indexed by the label.
 func (r *Prune[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(withWiring(ctx, &r.wired), mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *Prune[T]) Validate(ctx context.Context) error {
+func (r *Prune[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Prune[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Prune[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
+	d.is("Prune", r.Name)
 	switch {
 	case r.Inventory == "":
-		problems.add("Prune %q must define Inventory", r.Name)
+		d.require(false, "must define Inventory")
 	case !strings.Contains(r.Inventory, "/"):
-		problems.add("Prune %q must define an Inventory with a domain, for example %q", r.Name, "example.com/"+r.Inventory)
+		d.require(false, "must define an Inventory with a domain, for example %q", "example.com/"+r.Inventory)
 	default:
 		for _, problem := range apivalidation.IsQualifiedName(r.Inventory) {
-			problems.add("Prune %q must define a valid Inventory, got %q: %s", r.Name, r.Inventory, problem)
+			d.require(false, "must define a valid Inventory, got %q: %s", r.Inventory, problem)
 		}
 	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("Prune %q must define Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "Prune %q must have a valid Reconciler", r.Name)
-	problems.requests(ctx, fmt.Sprintf("Prune %q", r.Name), true)
-	declareInventory(ctx, &problems, r, fmt.Sprintf("Prune %q", r.Name), r.Inventory)
-	return problems.err()
+	d.require(given(r.Reconciler), "must define Reconciler")
+	d.accesses((*graph.Node).PatchesResource)
+	d.nests(nested{
+		role: "Reconciler", reconciler: r.Reconciler,
+		setUpIn: func(ctx context.Context) (context.Context, error) { return withWiring(ctx, &r.wired), nil },
+	})
+	d.check(func(ctx context.Context, problems *problems) {
+		problems.requests(ctx, d.label, true)
+		declareInventory(ctx, problems, r, d.label, r.Inventory)
+	})
 }
 
 // Reconcile runs Reconciler and then deletes what it does not declare.

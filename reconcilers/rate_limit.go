@@ -10,16 +10,12 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*RateLimit[client.Object])(nil)
-	_ validation.Validator         = (*RateLimit[client.Object])(nil)
-)
+var _ subReconciler = (*RateLimit[client.Object])(nil)
 
 // RateLimit limits how often a sub reconciler runs, for example because it calls an API with a quota. A run over the
 // limit is not dropped: the resource reserves the next free time, and the request runs again then, with a RequeueAfter
@@ -104,25 +100,22 @@ func (r *RateLimit[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *RateLimit[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the fields. If ctx requests recursion, it also validates Reconciler.
-func (r *RateLimit[T]) Validate(ctx context.Context) error {
+func (r *RateLimit[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *RateLimit[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *RateLimit[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Runs < 0 {
-		problems.add("RateLimit %q must define a positive Runs, got %d", r.Name, r.Runs)
-	}
-	if r.Interval <= 0 {
-		problems.add("RateLimit %q must define a positive Interval, got %s", r.Name, r.Interval)
-	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("RateLimit %q must implement Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "RateLimit %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("RateLimit", r.Name)
+	d.require(r.Runs >= 0, "must define a positive Runs, got %d", r.Runs)
+	d.require(r.Interval > 0, "must define a positive Interval, got %s", r.Interval)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
 }
 
 // Reconcile runs Reconciler unless it is deferred.

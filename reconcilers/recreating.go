@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/difference"
 	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
@@ -126,6 +127,13 @@ func (r *RecreatingObjectManager[T]) Validate(ctx context.Context) error {
 	}
 	problems.nested(ctx, r.Manager, "RecreatingObjectManager %q must have a valid Manager", r.Name)
 	return problems.err()
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *RecreatingObjectManager[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Step(r.Name)
+	nestManager(n, "Manager", r.Manager)
 }
 
 // HeldFinalizer returns the finalizer of Manager. See [FinalizerHolder].

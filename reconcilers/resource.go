@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/duck"
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/registration"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/objects/nilcheck"
@@ -225,6 +226,16 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 	}
 	r.adviseOnStatus(logr.FromContextOrDiscard(ctx))
 	return nil
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *ResourceReconciler[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	r.root().describe(n, &r.watched)
+	if !r.SkipStatusUpdate {
+		n.Status()
+	}
+	n.Nest("Reconciler", r.Reconciler)
 }
 
 func (r *ResourceReconciler[T]) adviseOnStatus(log logr.Logger) {

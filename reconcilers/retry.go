@@ -13,16 +13,12 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Retry[client.Object])(nil)
-	_ validation.Validator         = (*Retry[client.Object])(nil)
-)
+var _ subReconciler = (*Retry[client.Object])(nil)
 
 // Retry gives a sub reconciler its own exponential back-off. If the sub reconciler fails, the request runs again after
 // the delay, with a RequeueAfter that occupies no worker. Until then, Reconciler is not called, whatever else triggers
@@ -113,28 +109,23 @@ func (r *Retry[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *Retry[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the fields. If ctx requests recursion, it also validates Reconciler.
-func (r *Retry[T]) Validate(ctx context.Context) error {
+func (r *Retry[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Retry[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Retry[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("Retry %q must implement Reconciler", r.Name)
-	}
-	if r.InitialDelay < 0 {
-		problems.add("Retry %q must define a positive InitialDelay, got %s", r.Name, r.InitialDelay)
-	}
-	if r.MaxDelay < r.InitialDelay {
-		problems.add("Retry %q must define a MaxDelay of at least %s, got %s", r.Name, r.InitialDelay, r.MaxDelay)
-	}
-	if r.MaxAttempts < 0 {
-		problems.add("Retry %q must not define a negative MaxAttempts, got %d", r.Name, r.MaxAttempts)
-	}
-	problems.nested(ctx, r.Reconciler, "Retry %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("Retry", r.Name)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.require(r.InitialDelay >= 0, "must define a positive InitialDelay, got %s", r.InitialDelay)
+	d.require(r.MaxDelay >= r.InitialDelay, "must define a MaxDelay of at least %s, got %s", r.InitialDelay, r.MaxDelay)
+	d.require(r.MaxAttempts >= 0, "must not define a negative MaxAttempts, got %d", r.MaxAttempts)
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
 }
 
 // Reconcile runs Reconciler unless it is deferred.

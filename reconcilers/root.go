@@ -8,9 +8,11 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	"trueup.dev/validation"
@@ -113,4 +115,20 @@ func resourceName(config Config, resourceType client.Object) string {
 		}
 	}
 	return typeName(resourceType)
+}
+
+// describe describes what all roots share.
+func (r root) describe(n *graph.Node, w *watched) {
+	n.Root(schemeOf(r.config), r.resourceType, w.registered())
+	n.Step(r.name)
+	n.ReadsResource()
+	n.Events()
+}
+
+// schemeOf returns nil for a config without a client.
+func schemeOf(config Config) *runtime.Scheme {
+	if config.Client == nil {
+		return nil
+	}
+	return config.Scheme()
 }

@@ -8,14 +8,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = Sequence[client.Object](nil)
-	_ validation.Validator         = Sequence[client.Object](nil)
-)
+var _ subReconciler = Sequence[client.Object](nil)
 
 // Sequence runs sub reconcilers in order and combines their results with [AggregateResults]. It stops at the first
 // error and returns the result and the error of the sub reconciler that failed.
@@ -25,12 +22,17 @@ type Sequence[Type client.Object] []SubReconciler[Type]
 
 // SetupWithManager sets up every sub reconciler, in order.
 func (r Sequence[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	return setupEach(ctx, mgr, bldr, r)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate validates every sub reconciler if ctx requests recursion, see [validation.WithRecursive].
-func (r Sequence[T]) Validate(ctx context.Context) error {
-	return validateEach(ctx, "Sequence", r)
+func (r Sequence[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r Sequence[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r Sequence[T]) describe(d *description) {
+	describeEach(d, "Sequence", r)
 }
 
 // Reconcile runs the sub reconcilers.

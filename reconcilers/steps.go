@@ -10,20 +10,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/apis"
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/readiness"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Steps[client.Object])(nil)
-	_ validation.Validator         = (*Steps[client.Object])(nil)
-)
+var _ subReconciler = (*Steps[client.Object])(nil)
 
 // Steps runs sub reconcilers in the order of their dependencies. A step runs when all steps that it depends on are
 // ready: their sub reconcilers returned no error, and each child that a [ChildReconciler] or a [ChildSetReconciler] in
@@ -206,46 +202,44 @@ func (r *Steps[T]) cycle() []string {
 
 // SetupWithManager validates the reconciler and sets up the steps, in the order of Steps.
 func (r *Steps[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	parts := []setupFunc{}
-	for _, s := range r.Steps {
-		parts = append(parts, func(ctx context.Context, mgr Manager, bldr *Builder) error {
-			ctx = logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithName(s.Name))
-			return setUpNested(ctx, mgr, bldr, s.Reconciler)
-		})
-	}
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, parts...)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the names, the dependencies and the other fields. If ctx requests recursion, it also validates the
 // reconcilers and the rules of the steps.
-func (r *Steps[T]) Validate(ctx context.Context) error {
+func (r *Steps[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Steps[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Steps[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if len(r.Steps) == 0 {
-		problems.add("Steps %q must define Steps", r.Name)
-	}
+	d.is("Steps", r.Name)
+	d.accesses(func(n *graph.Node) { n.Finalizer(r.Finalizer) })
+	d.require(len(r.Steps) > 0, "must define Steps")
 	for i, s := range r.Steps {
-		r.validateStep(ctx, &problems, i, s)
+		r.describeStep(d, i, s)
 	}
 	if cycle := r.cycle(); cycle != nil {
-		problems.add("Steps %q must not define DependsOn in a cycle: %s", r.Name, strings.Join(cycle, " → "))
+		d.require(false, "must not define DependsOn in a cycle: %s", strings.Join(cycle, " → "))
 	}
-	r.validateConditions(ctx, &problems)
-	if r.Finalizer != "" {
-		problems.requests(ctx, fmt.Sprintf("Steps %q", r.Name), true)
-	}
-	declareFinalizer(ctx, &problems, r, fmt.Sprintf("Steps %q", r.Name), r.Finalizer)
-	return problems.err()
+	d.check(func(ctx context.Context, problems *problems) {
+		r.validateConditions(ctx, problems)
+		if r.Finalizer != "" {
+			problems.requests(ctx, d.label, true)
+		}
+		declareFinalizer(ctx, problems, r, d.label, r.Finalizer)
+	})
 }
 
-func (r *Steps[T]) validateStep(ctx context.Context, problems *problems, i int, s Step[T]) {
+// describeStep describes a step, with the problems of its fields.
+func (r *Steps[T]) describeStep(d *description, i int, s Step[T]) {
 	at := fmt.Sprintf("Steps[%d]", i)
 	switch {
 	case s.Name == "":
-		problems.add("Steps %q must define the Name of %s", r.Name, at)
+		d.require(false, "must define the Name of %s", at)
 	case r.indexOf(s.Name) < i:
-		problems.add("Steps %q must define unique names: several steps have the name %q", r.Name, s.Name)
+		d.require(false, "must define unique names: several steps have the name %q", s.Name)
 	}
 	if s.Name != "" {
 		at = fmt.Sprintf("step %q", s.Name)
@@ -253,23 +247,21 @@ func (r *Steps[T]) validateStep(ctx context.Context, problems *problems, i int, 
 	for n, name := range s.DependsOn {
 		switch {
 		case r.indexOf(name) < 0:
-			problems.add("Steps %q must define all steps: %s depends on %q, which is not defined", r.Name, at, name)
+			d.require(false, "must define all steps: %s depends on %q, which is not defined", at, name)
 		case slices.Contains(s.DependsOn[:n], name):
-			problems.add("Steps %q must define each dependency once: %s depends on %q several times", r.Name, at, name)
+			d.require(false, "must define each dependency once: %s depends on %q several times", at, name)
 		}
 	}
-	if s.ProgressDeadline > 0 && r.Condition == "" {
-		problems.add("Steps %q must define Condition and Conditions to use the ProgressDeadline of %s: "+
-			"the condition has the time of the last progress", r.Name, at)
-	}
-	if nilcheck.IsNilPointer(s.Reconciler) {
-		problems.add("Steps %q must implement the Reconciler of %s", r.Name, at)
-	}
-	if s.ProgressDeadline < 0 {
-		problems.add("Steps %q must not define a negative ProgressDeadline of %s, got %s", r.Name, at, s.ProgressDeadline)
-	}
-	problems.nested(ctx, s.Reconciler, "Steps %q must have a valid Reconciler of %s", r.Name, at)
-	problems.nested(ctx, s.Ready, "Steps %q must have a valid Ready of %s", r.Name, at)
+	d.require(s.ProgressDeadline <= 0 || r.Condition != "", "must define Condition and Conditions to use the "+
+		"ProgressDeadline of %s: the condition has the time of the last progress", at)
+	d.require(given(s.Reconciler), "must implement the Reconciler of %s", at)
+	d.require(s.ProgressDeadline >= 0, "must not define a negative ProgressDeadline of %s, got %s", at, s.ProgressDeadline)
+	d.nests(nested{
+		role: s.Name, field: "Reconciler of " + at, step: true, reconciler: s.Reconciler, setUpIn: logNamed(s.Name),
+	})
+	d.check(func(ctx context.Context, problems *problems) {
+		problems.nested(ctx, s.Ready, "%s must have a valid Ready of %s", d.label, at)
+	})
 }
 
 // validateConditions adds a problem if the resource cannot have the conditions, if two of them have the same type, or

@@ -5,7 +5,6 @@ package reconcilers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -18,17 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
 	rtime "trueup.dev/time"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
-	_ validation.Validator         = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
-)
+var _ subReconciler = (*SuppressTransientErrors[client.Object, client.ObjectList])(nil)
 
 // SuppressTransientErrors suppresses the first consecutive errors of a resource. Suppressed errors are retried with
 // back-off, but the controller does not log or count them, and the status is not written. Messages that the failed
@@ -100,26 +96,30 @@ func (r *SuppressTransientErrors[T, LT]) init() {
 
 // SetupWithManager validates the reconciler, sets up Reconciler and calls Setup.
 func (r *SuppressTransientErrors[T, LT]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler), r.Setup)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required field. If ctx requests recursion, it also validates Reconciler.
-func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
+func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *SuppressTransientErrors[T, LT]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *SuppressTransientErrors[T, LT]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("SuppressTransientErrors %q must implement Reconciler", r.Name)
-	}
-	name := fmt.Sprintf("SuppressTransientErrors %q", r.Name)
-	problems.kind(name, "ListType", r.ListType)
-	_, metadata := any(r.ListType).(*metav1.PartialObjectMetadataList)
-	if !metadata && !nilcheck.IsNilPointer(newEmpty[T]()) {
-		problems.listOf(name, "ListType", r.ListType, newEmpty[T]())
-	}
-	problems.requests(ctx, name, false)
-	problems.nested(ctx, r.Reconciler, "SuppressTransientErrors %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("SuppressTransientErrors", r.Name)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.check(func(ctx context.Context, problems *problems) {
+		problems.kind(d.label, "ListType", r.ListType)
+		_, metadata := any(r.ListType).(*metav1.PartialObjectMetadataList)
+		if !metadata && !nilcheck.IsNilPointer(newEmpty[T]()) {
+			problems.listOf(d.label, "ListType", r.ListType, newEmpty[T]())
+		}
+		problems.requests(ctx, d.label, false)
+	})
+	d.accesses((*graph.Node).ReadsResource)
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
+	d.setsUp(r.Setup)
 }
 
 // Reconcile runs Reconciler and suppresses transient errors.

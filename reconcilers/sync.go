@@ -12,13 +12,9 @@ import (
 
 	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*SyncReconciler[client.Object])(nil)
-	_ validation.Validator         = (*SyncReconciler[client.Object])(nil)
-)
+var _ subReconciler = (*SyncReconciler[client.Object])(nil)
 
 // SyncReconciler runs the user's functions, for example to look up reference data, to call APIs outside of Kubernetes,
 // or for any task that no other reconciler covers.
@@ -67,24 +63,25 @@ func (r *SyncReconciler[T]) init() {
 
 // SetupWithManager validates the reconciler and calls Setup.
 func (r *SyncReconciler[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup)
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the combination of functions.
-func (r *SyncReconciler[T]) Validate(context.Context) error {
+func (r *SyncReconciler[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer]. It calls Describe.
+func (r *SyncReconciler[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *SyncReconciler[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Sync == nil && r.SyncWithResult == nil {
-		problems.add("SyncReconciler %q must implement Sync or SyncWithResult", r.Name)
+	d.is("SyncReconciler", r.Name)
+	d.require(r.Sync != nil || r.SyncWithResult != nil, "must implement Sync or SyncWithResult")
+	d.require(r.Sync == nil || r.SyncWithResult == nil, "may not implement both Sync and SyncWithResult")
+	d.require(r.Finalize == nil || r.FinalizeWithResult == nil, "may not implement both Finalize and FinalizeWithResult")
+	d.setsUp(r.Setup)
+	if r.Describe != nil {
+		d.accesses(r.Describe)
 	}
-	if r.Sync != nil && r.SyncWithResult != nil {
-		problems.add("SyncReconciler %q may not implement both Sync and SyncWithResult", r.Name)
-	}
-	if r.Finalize != nil && r.FinalizeWithResult != nil {
-		problems.add("SyncReconciler %q may not implement both Finalize and FinalizeWithResult", r.Name)
-	}
-	return problems.err()
 }
 
 // Reconcile calls Sync, Finalize or both. An error from Sync skips Finalize.

@@ -11,15 +11,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*Timeout[client.Object])(nil)
-	_ validation.Validator         = (*Timeout[client.Object])(nil)
-)
+var _ subReconciler = (*Timeout[client.Object])(nil)
 
 // Timeout runs a sub reconciler with a deadline on its context. If the sub reconciler fails after the deadline, the
 // error is an [ErrTimeout], and the controller retries the request with back-off. A sub reconciler that ignores its
@@ -73,22 +69,21 @@ func (r *Timeout[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler.
 func (r *Timeout[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *Timeout[T]) Validate(ctx context.Context) error {
+func (r *Timeout[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *Timeout[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *Timeout[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.After <= 0 {
-		problems.add("Timeout %q must define a positive After, got %s", r.Name, r.After)
-	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("Timeout %q must implement Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "Timeout %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("Timeout", r.Name)
+	d.require(r.After > 0, "must define a positive After, got %s", r.After)
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.nests(nested{role: "Reconciler", reconciler: r.Reconciler})
 }
 
 // Reconcile runs Reconciler with the deadline.

@@ -8,15 +8,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*TryCatch[client.Object])(nil)
-	_ validation.Validator         = (*TryCatch[client.Object])(nil)
-)
+var _ subReconciler = (*TryCatch[client.Object])(nil)
 
 // TryCatch handles the error of a sub reconciler with a function, and always runs another sub reconciler afterwards.
 type TryCatch[Type client.Object] struct {
@@ -51,20 +47,22 @@ func (r *TryCatch[T]) init() {
 
 // SetupWithManager validates the reconciler, calls Setup and sets up Try and Finally.
 func (r *TryCatch[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Try), nested(r.Finally))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Try and Finally.
-func (r *TryCatch[T]) Validate(ctx context.Context) error {
+func (r *TryCatch[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *TryCatch[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *TryCatch[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if nilcheck.IsNilPointer(r.Try) {
-		problems.add("TryCatch %q must implement Try", r.Name)
-	}
-	problems.nested(ctx, r.Try, "TryCatch %q must have a valid Try", r.Name)
-	problems.nested(ctx, r.Finally, "TryCatch %q must have a valid Finally", r.Name)
-	return problems.err()
+	d.is("TryCatch", r.Name)
+	d.require(given(r.Try), "must implement Try")
+	d.setsUp(r.Setup)
+	d.nests(nested{role: "Try", step: true, reconciler: r.Try})
+	d.nests(nested{role: "Finally", step: true, reconciler: r.Finally})
 }
 
 // Reconcile runs Try, Catch and Finally.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -310,4 +311,20 @@ func deliveredBy(predicates []predicate.Predicate) delivered {
 		}
 	}
 	return delivered{creations: true, all: len(predicates) == 0}
+}
+
+// registered returns the function that returns the watches of each reconciler. It returns nil before set-up.
+func (w *watched) registered() func(reconciler any) []graph.Watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.kinds.Load() == nil {
+		return nil
+	}
+	watches := w.watches
+	return func(reconciler any) []graph.Watch {
+		if reconciler != nil && !reflect.ValueOf(reconciler).Comparable() {
+			return nil
+		}
+		return watches[reconciler]
+	}
 }

@@ -20,6 +20,7 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
@@ -102,6 +103,15 @@ func (r *AdmissionWebhookAdapter[T]) Validate(ctx context.Context) error {
 		r.scope(Request{}).onto(ctx), r.Reconciler, "AdmissionWebhookAdapter %q must have a valid Reconciler", r.Name,
 	)
 	return problems.err()
+}
+
+// DescribeTo implements [graph.Describer].
+func (r *AdmissionWebhookAdapter[T]) DescribeTo(n *graph.Node) {
+	r.init()
+	n.Root(schemeOf(r.Config), r.Type, nil)
+	n.SetUp = true // reconcilers below a webhook are not set up
+	n.Step(r.Name)
+	n.Nest("Reconciler", r.Reconciler)
 }
 
 // Build is like BuildWithContext but panics on an error.

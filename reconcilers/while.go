@@ -10,15 +10,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*While[client.Object])(nil)
-	_ validation.Validator         = (*While[client.Object])(nil)
-)
+var _ subReconciler = (*While[client.Object])(nil)
 
 // While runs a sub reconciler repeatedly while a condition is true. Do not use it to wait for external state: the loop
 // occupies a worker of the controller until it ends. To wait, return a [Result] with RequeueAfter, or watch the object.
@@ -69,22 +65,22 @@ func (r *While[T]) init() {
 
 // SetupWithManager validates the reconciler, calls Setup and sets up Reconciler.
 func (r *While[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, r.Setup, nested(r.Reconciler))
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *While[T]) Validate(ctx context.Context) error {
+func (r *While[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *While[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *While[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Condition == nil {
-		problems.add("While %q must implement Condition", r.Name)
-	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("While %q must implement Reconciler", r.Name)
-	}
-	problems.nested(ctx, r.Reconciler, "While %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("While", r.Name)
+	d.require(r.Condition != nil, "must implement Condition")
+	d.require(given(r.Reconciler), "must implement Reconciler")
+	d.setsUp(r.Setup)
+	d.nests(nested{role: "*", field: "Reconciler", step: true, reconciler: r.Reconciler})
 }
 
 // Reconcile runs the loop.

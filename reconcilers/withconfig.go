@@ -8,15 +8,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/graph"
 	"trueup.dev/internal/engine/step"
-	"trueup.dev/internal/objects/nilcheck"
-	"trueup.dev/validation"
 )
 
-var (
-	_ SubReconciler[client.Object] = (*WithConfig[client.Object])(nil)
-	_ validation.Validator         = (*WithConfig[client.Object])(nil)
-)
+var _ subReconciler = (*WithConfig[client.Object])(nil)
 
 // WithConfig runs nested reconcilers with another config, for example with other permissions or for another cluster.
 // The original config still writes the resource, its finalizers and its events, see [RetrieveOriginalConfig].
@@ -52,28 +48,24 @@ func (r *WithConfig[T]) init() {
 
 // SetupWithManager validates the reconciler and sets up Reconciler with the config.
 func (r *WithConfig[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	r.init()
-	return setUp(ctx, mgr, bldr, r.Name, r.Validate, func(ctx context.Context, mgr Manager, bldr *Builder) error {
-		ctx, err := r.withConfig(ctx)
-		if err != nil {
-			return err
-		}
-		return setUpNested(belowConfig(ctx, r), mgr, bldr, r.Reconciler)
-	})
+	return setUp(ctx, mgr, bldr, r)
 }
 
 // Validate checks the required fields. If ctx requests recursion, it also validates Reconciler.
-func (r *WithConfig[T]) Validate(ctx context.Context) error {
+func (r *WithConfig[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
+
+// DescribeTo implements [graph.Describer].
+func (r *WithConfig[T]) DescribeTo(n *graph.Node) { describeTo(n, r) }
+
+func (r *WithConfig[T]) describe(d *description) {
 	r.init()
-	problems := problems{}
-	if r.Config == nil {
-		problems.add("WithConfig %q must define Config", r.Name)
-	}
-	if nilcheck.IsNilPointer(r.Reconciler) {
-		problems.add("WithConfig %q must define Reconciler", r.Name)
-	}
-	problems.nested(belowConfig(ctx, r), r.Reconciler, "WithConfig %q must have a valid Reconciler", r.Name)
-	return problems.err()
+	d.is("WithConfig", r.Name)
+	d.require(r.Config != nil, "must define Config")
+	d.require(given(r.Reconciler), "must define Reconciler")
+	d.nests(nested{
+		role: "Reconciler", reconciler: r.Reconciler, ownConfig: true, setUpIn: r.withConfig,
+		inside: func(ctx context.Context) context.Context { return belowConfig(ctx, r) },
+	})
 }
 
 // Reconcile runs Reconciler with the config.
