@@ -5,10 +5,14 @@ package reconcilers_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/observe"
@@ -166,3 +170,107 @@ func BenchmarkObservedRequest(b *testing.B) {
 }
 
 var syncNothing = &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { return nil }}
+
+// BenchmarkManageInSync measures object managers with a Deployment that is in sync: the version is known, or a new one
+// as after each change of the status.
+func BenchmarkManageInSync(b *testing.B) {
+	labels := map[string]string{"app": "web"}
+	desired := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "web", Image: "web:1", Ports: []corev1.ContainerPort{{ContainerPort: 80, Protocol: corev1.ProtocolTCP}},
+					Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}},
+				}}},
+			},
+		},
+	}
+	actual := desired.DeepCopy()
+	actual.UID, actual.Generation, actual.CreationTimestamp = "1", 1, metav1.Now()
+	actual.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "bench", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:replicas":{},"f:selector":{},` +
+			`"f:template":{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},` +
+			`"f:env":{"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}},"k:{\"name\":\"B\"}":{".":{},"f:name":{},` +
+			`"f:value":{}}},"f:image":{},"f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},` +
+			`"f:containerPort":{},"f:protocol":{}}}}}}}}}`),
+	}}
+	c := fake.NewClientBuilder().WithScheme(fixture.NewScheme()).Build() // it is not used
+	config := reconcilers.Config{Client: c}
+	ctx := reconcilers.StashOriginalConfig(reconcilers.StashConfig(b.Context(), config), config)
+	parent := newResource()
+
+	type manager interface {
+		Manage(context.Context, client.Object, *appsv1.Deployment, *appsv1.Deployment) (*appsv1.Deployment, error)
+	}
+	updating := &reconcilers.UpdatingObjectManager[*appsv1.Deployment]{
+		MergeBeforeUpdate: func(current, desired *appsv1.Deployment) {
+			current.Labels, current.Spec = desired.Labels, desired.Spec
+		},
+	}
+	applying := &reconcilers.ApplyingObjectManager[*appsv1.Deployment]{FieldOwner: "bench"}
+	for _, bench := range []struct {
+		name    string
+		manager manager
+		changes bool
+	}{
+		{"Updating", updating, false},
+		{"Updating/NewVersion", updating, true},
+		{"Applying", applying, false},
+		{"Applying/NewVersion", applying, true},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if bench.changes {
+					actual.ResourceVersion = strconv.Itoa(1000 + n)
+				}
+				managed, err := bench.manager.Manage(ctx, parent, actual, desired)
+				if err != nil || managed != actual {
+					b.Fatalf("%v, error %v", managed, err)
+				}
+			}
+		})
+	}
+}
+
+// listingClient also lists the ConfigMap, as an index of the cache does.
+type listingClient struct{ unchangingClient }
+
+func (c listingClient) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*corev1.ConfigMapList).Items = []corev1.ConfigMap{*c.configMap}
+	return nil
+}
+
+// BenchmarkPrune measures a no-op request with one child, without and with an inventory.
+func BenchmarkPrune(b *testing.B) {
+	child := func() subReconciler { return newChild(func(*fixture.Resource, string) {}) }
+	for name, tc := range map[string]struct {
+		reconciler subReconciler
+		child      *corev1.ConfigMap
+	}{
+		"Without": {child(), newConfigMap("child")},
+		"With":    {&prune{Inventory: inventoryKey, Reconciler: child()}, newConfigMap("child", labelled)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			w.Config.Client = listingClient{unchangingClient{
+				Client:    w.Config.Client,
+				resource:  newResource(settled, recorded(`{"kinds":["ConfigMap"]}`)),
+				configMap: tc.child,
+			}}
+			mgr := newManager(b, w, newEventCache(w.Scheme))
+			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.reconciler}
+			wantErr(b, nil, r.SetupWithManager(b.Context(), mgr))
+			b.ReportAllocs()
+			for b.Loop() {
+				if result, err := r.ReconcileManaged(b.Context(), testRequest); err != nil || result != (reconcilers.Result{}) {
+					b.Fatalf("result %v, error %v", result, err)
+				}
+			}
+		})
+	}
+}

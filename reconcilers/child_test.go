@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	rtesting "trueup.dev/testing"
+	"trueup.dev/validation"
 )
 
 type (
@@ -370,4 +372,186 @@ func TestChildReconciler_Finalizer(t *testing.T) {
 	}
 	equal(t, "writes: the finalizer is added first, and a child without an owner reference is tracked", want, w.Writes())
 	equal(t, "owner references: a finalizer implies that there are none", nil, stored(w, wanted("child")).OwnerReferences)
+}
+
+func TestChildReconciler_Validate(t *testing.T) {
+	// This type has the name that the reference documents.
+	type reconciler = reconcilers.ChildReconciler[*fixture.Resource, *corev1.Pod, *corev1.PodList]
+	complete := func(changes ...func(*reconciler)) *reconciler {
+		r := &reconciler{
+			DesiredChild:               func(context.Context, *fixture.Resource) (*corev1.Pod, error) { return nil, nil },
+			ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.Pod, error) {},
+			ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Pod]{
+				MergeBeforeUpdate: func(_, _ *corev1.Pod) {},
+			},
+		}
+		for _, change := range changes {
+			change(r)
+		}
+		return r
+	}
+	ours := func(*fixture.Resource, *corev1.Pod) bool { return true }
+	options := func(context.Context, *fixture.Resource) []client.ListOption { return nil }
+	merge := func(_, _ *corev1.Pod) {}
+	const prefix = `ChildReconciler "PodChildReconciler" `
+
+	for name, tc := range map[string]struct {
+		reconciler *reconciler
+		recursive  bool
+		want       string
+	}{
+		"valid":            {reconciler: complete()},
+		"valid, recursive": {reconciler: complete(), recursive: true},
+		"valid with ReflectChildStatusOnParent": {reconciler: complete(func(r *reconciler) {
+			r.ReflectChildStatusOnParent = nil
+			r.ReflectChildStatusOnParentWithError = func(
+				context.Context, *fixture.Resource, *corev1.Pod, error,
+			) error {
+				return nil
+			}
+		})},
+		"valid by MergeBeforeUpdate": {reconciler: complete(func(r *reconciler) {
+			r.ChildObjectManager, r.MergeBeforeUpdate = nil, merge
+		}), recursive: true},
+		"valid without owner references": {reconciler: complete(func(r *reconciler) {
+			r.SkipOwnerReference, r.OurChild, r.ListOptions = true, ours, options
+		})},
+		"empty": {reconciler: &reconciler{}, want: prefix + "must implement DesiredChild"},
+		"named": {reconciler: &reconciler{Name: "test"}, want: `ChildReconciler "test" must implement DesiredChild`},
+		"no reflect": {
+			reconciler: complete(func(r *reconciler) { r.ReflectChildStatusOnParent = nil }),
+			want:       prefix + "must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError",
+		},
+		"no OurChild": {
+			reconciler: complete(func(r *reconciler) { r.SkipOwnerReference, r.ListOptions = true, options }),
+			want:       prefix + "must implement OurChild since owner references are not used",
+		},
+		"no ListOptions": {
+			reconciler: complete(func(r *reconciler) { r.SkipOwnerReference, r.OurChild = true, ours }),
+			want:       prefix + "must implement ListOptions since owner references are not used",
+		},
+		"a finalizer implies no owner references": {
+			reconciler: complete(func(r *reconciler) {
+				r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, merge, "f"
+			}),
+			want: prefix + "must implement OurChild since owner references are not used",
+		},
+		"no manager": {
+			reconciler: complete(func(r *reconciler) { r.ChildObjectManager = nil }),
+			want:       prefix + "must implement ChildObjectManager",
+		},
+		"both a manager and its fields": {
+			reconciler: complete(func(r *reconciler) { r.MergeBeforeUpdate = merge }),
+			want:       prefix + "may not implement both ChildObjectManager and MergeBeforeUpdate",
+		},
+		"invalid manager": {
+			reconciler: complete(func(r *reconciler) {
+				r.ChildObjectManager = &reconcilers.UpdatingObjectManager[*corev1.Pod]{}
+			}),
+		},
+		"invalid manager, recursive": {
+			reconciler: complete(func(r *reconciler) {
+				r.ChildObjectManager = &reconcilers.UpdatingObjectManager[*corev1.Pod]{}
+			}),
+			recursive: true,
+			want:      prefix + `must have a valid ChildObjectManager: UpdatingObjectManager "" must define MergeBeforeUpdate`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			if tc.recursive {
+				ctx = validation.WithRecursive(newWorld(t).Context())
+			}
+			wantText(t, tc.want, tc.reconciler.Validate(ctx))
+		})
+	}
+
+	t.Run("order", func(t *testing.T) {
+		err := (&reconciler{SkipOwnerReference: true}).SetupWithManager(context.Background(), nil, nil)
+		wantText(t, prefix+"must implement DesiredChild\n"+
+			prefix+"must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError\n"+
+			prefix+"must implement OurChild since owner references are not used\n"+
+			prefix+"must implement ListOptions since owner references are not used\n"+
+			prefix+"must implement ChildObjectManager"+adviceToMerge, err)
+	})
+	t.Run("every field of the default manager", func(t *testing.T) {
+		r := complete(func(r *reconciler) {
+			r.MergeBeforeUpdate, r.HarmonizeImmutableFields, r.Finalizer = merge, merge, "f"
+			r.Sanitize = func(pod *corev1.Pod) any { return pod.Name }
+			r.OurChild, r.ListOptions = ours, options
+		})
+		wantText(t, prefix+"may not implement both ChildObjectManager and MergeBeforeUpdate\n"+
+			prefix+"may not implement both ChildObjectManager and HarmonizeImmutableFields\n"+
+			prefix+"may not implement both ChildObjectManager and Sanitize\n"+
+			prefix+"may not implement both ChildObjectManager and Finalizer", r.SetupWithManager(context.Background(), nil, nil))
+	})
+}
+
+// A child, or a conflicting object, may be created and deleted between two lists of the cache. No watch event is
+// delivered then, so the request must be requeued.
+func TestChild_ObjectsThatNeverReachTheCache(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		parent *fixture.Resource
+		child  *corev1.ConfigMap
+		edit   func(*childReconciler)
+		// after runs between the first request and the next.
+		after func(w *world, child *corev1.ConfigMap) error
+		done  func(w *world, parent *fixture.Resource, child *corev1.ConfigMap) bool
+	}{
+		{
+			name: "child of a parent that is deleted", parent: newResource(finalizer("test-finalizer"), terminating),
+			child: newConfigMap("child"),
+			edit: func(r *childReconciler) {
+				withoutOwner(r)
+				r.ChildObjectManager, r.MergeBeforeUpdate, r.Finalizer = nil, mergeData, "test-finalizer"
+			},
+			after: func(*world, *corev1.ConfigMap) error { return nil },
+			done:  func(w *world, parent *fixture.Resource, _ *corev1.ConfigMap) bool { return stored(w, parent) == nil },
+		},
+		{
+			name: "object of another owner", parent: newResource(settled), child: newConfigMap("child", orphan),
+			edit:  func(*childReconciler) {},
+			after: func(w *world, child *corev1.ConfigMap) error { return w.Server.Delete(context.Background(), child) },
+			done: func(w *world, _ *fixture.Resource, child *corev1.ConfigMap) bool {
+				found := stored(w, child)
+				return found != nil && len(found.OwnerReferences) > 0
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.parent, c.child)
+			w.Unseen = func(obj client.Object) bool {
+				_, ok := obj.(*corev1.ConfigMap)
+				return ok
+			}
+			events := newEventCache(w.Scheme)
+			mgr := newManager(t, w, events)
+			config := configFor(w, mgr)
+			config.StaleReadsTimeout = 20 * time.Millisecond
+			ended, goOn := make(requests, 10), make(chan struct{}, 1)
+			r := &resourceReconciler{
+				Config: config, Reconciler: newChildReconciler(w, c.edit),
+				AfterReconcile: func(
+					_ context.Context, req reconcilers.Request, res reconcilers.Result, err error,
+				) (reconcilers.Result, error) {
+					ended <- req
+					<-goOn
+					return res, err
+				},
+			}
+			wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+			start(t, mgr)
+			t.Cleanup(func() { close(goOn) })
+			events.changed(c.parent)
+
+			ended.next(t, "the event of the parent")
+			wantErr(t, nil, c.after(w, c.child))
+			goOn <- struct{}{}
+			ended.next(t, "nothing at all")
+			if !c.done(w, c.parent, c.child) {
+				t.Errorf("the request had no effect: %v", w.Trace())
+			}
+		})
+	}
 }

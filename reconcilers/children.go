@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -18,9 +19,11 @@ import (
 
 	"trueup.dev/graph"
 	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/ownership"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/observe"
 )
 
 // children is the shared implementation of [ChildReconciler] and [ChildSetReconciler]. It finds the children of a
@@ -529,4 +532,84 @@ func sameObject(a, b client.Object) bool {
 
 func sameName(a, b client.Object) bool {
 	return a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+}
+
+// shorthand holds the fields that configure an [UpdatingObjectManager] for a reconciler without a custom object
+// manager.
+type shorthand[T client.Object] struct {
+	// field is the name of the object manager field, and verb is the verb for validation messages.
+	field, verb string
+	// given reports whether the user set an object manager.
+	given     bool
+	merge     func(current, desired T)
+	harmonize func(current, desired T)
+	sanitize  func(obj T) any
+	finalizer string
+}
+
+// manager returns the object manager that the fields configure, or nil if they are not set.
+func (s shorthand[T]) manager(objType T, track bool) ObjectManager[T] {
+	if s.merge == nil {
+		return nil
+	}
+	return &UpdatingObjectManager[T]{
+		Name:                     typeName(objType) + "UpdatingObjectManager",
+		Type:                     objType,
+		Finalizer:                s.finalizer,
+		TrackDesired:             track,
+		HarmonizeImmutableFields: s.harmonize,
+		MergeBeforeUpdate:        s.merge,
+		Sanitize:                 s.sanitize,
+	}
+}
+
+func (s shorthand[T]) validate(problems *problems, reconciler string) {
+	if !s.given && s.merge == nil {
+		problems.addHint(
+			"set MergeBeforeUpdate to use the default UpdatingObjectManager", "%s must %s %s", reconciler, s.verb, s.field,
+		)
+	}
+	for _, field := range []struct {
+		name string
+		used bool
+	}{
+		{"MergeBeforeUpdate", s.merge != nil},
+		{"HarmonizeImmutableFields", s.harmonize != nil},
+		{"Sanitize", s.sanitize != nil},
+		{"Finalizer", s.finalizer != ""},
+	} {
+		if s.given && field.used {
+			problems.add("%s may not %s both %s and %s", reconciler, s.verb, s.field, field.name)
+		}
+	}
+}
+
+// reportNameTaken reports that a child could not be created, because another object has its name. The report names the
+// owner of the object: the error of the API server does not.
+func reportNameTaken(ctx context.Context, blocker client.Object, cause error) {
+	gvk, err := RetrieveConfigOrDie(ctx).GroupVersionKindFor(blocker)
+	if err != nil {
+		return // the kind was read before
+	}
+	observe.ReportRefused(ctx, gvk.GroupKind(), client.ObjectKeyFromObject(blocker),
+		fmt.Errorf("%w; the existing object %s", cause, ownerOf(blocker)))
+}
+
+// ownerOf says to whom an object belongs, as far as its metadata shows.
+func ownerOf(obj client.Object) string {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return fmt.Sprintf("is controlled by %s %q", ref.Kind, ref.Name)
+	}
+	text := "has no controller"
+	var first *metav1.ManagedFieldsEntry
+	for i, entries := 0, obj.GetManagedFields(); i < len(entries); i++ {
+		// Who writes a subresource, such as the status, has not created the object. The times have only seconds.
+		if entry := &entries[i]; entry.Subresource == "" && (first == nil || entry.Time.Before(first.Time)) {
+			first = entry
+		}
+	}
+	if first != nil {
+		text += ", and was first written by " + ownership.NameOf(first)
+	}
+	return text
 }

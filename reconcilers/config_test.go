@@ -4,17 +4,27 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
+	"trueup.dev/tracker"
 )
 
 func TestConfig_TrackAndGet(t *testing.T) {
@@ -197,4 +207,246 @@ func TestConfig_Values(t *testing.T) {
 	if dangerous != w.Config {
 		t.Error("WithDangerousDuckClientOperations changes more than the client")
 	}
+}
+
+func TestContext_Empty(t *testing.T) {
+	const missing = "config must exist on the context. Check that the context is from a ResourceReconciler or WithConfig"
+	const missingOriginal = "resource config must exist on the context. Check that the context is from a " +
+		"ResourceReconciler"
+	ctx := context.Background()
+	equal(t, "request", reconcilers.Request{}, reconcilers.RetrieveRequest(ctx))
+	if reconcilers.RetrieveResourceType(ctx) != nil || reconcilers.RetrieveOriginalResourceType(ctx) != nil {
+		t.Error("an empty context has a resource type")
+	}
+	if configs := reconcilers.RetrieveAdditionalConfigs(ctx); configs == nil || len(configs) != 0 {
+		t.Errorf("additional configs = %#v", configs)
+	}
+	_, err := reconcilers.RetrieveConfig(ctx)
+	wantText(t, missing, err)
+	_, err = reconcilers.RetrieveOriginalConfig(ctx)
+	wantText(t, missingOriginal, err)
+
+	for want, retrieve := range map[string]func(){
+		missing:         func() { reconcilers.RetrieveConfigOrDie(ctx) },
+		missingOriginal: func() { reconcilers.RetrieveOriginalConfigOrDie(ctx) },
+	} {
+		func() {
+			defer func() {
+				err, ok := recover().(error)
+				if !ok || err.Error() != want {
+					t.Errorf("panic with %v, want %s", err, want)
+				}
+			}()
+			retrieve()
+		}()
+	}
+}
+
+func TestContext_Values(t *testing.T) {
+	one, two := newWorld(t).Config, newWorld(t).Config
+	resource, cast := &fixture.Resource{}, &corev1.Secret{}
+	outer := reconcilers.StashRequest(context.Background(), testRequest)
+	outer = reconcilers.StashConfig(outer, one)
+	outer = reconcilers.StashOriginalConfig(outer, one)
+	outer = reconcilers.StashResourceType(outer, resource)
+	outer = reconcilers.StashOriginalResourceType(outer, resource)
+	outer = reconcilers.StashAdditionalConfigs(outer, map[string]reconcilers.Config{"other": two})
+	inner := reconcilers.StashConfig(outer, two)
+	inner = reconcilers.StashResourceType(inner, cast)
+
+	for name, tc := range map[string]struct {
+		ctx              context.Context
+		config, original reconcilers.Config
+		current          client.Object
+	}{
+		"outer": {outer, one, one, resource},
+		"inner": {inner, two, one, cast},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, err := reconcilers.RetrieveConfig(tc.ctx)
+			original, oerr := reconcilers.RetrieveOriginalConfig(tc.ctx)
+			if err := errors.Join(err, oerr); err != nil {
+				t.Fatal(err)
+			}
+			if config != tc.config || original != tc.original {
+				t.Error("a config is not the one that was stashed")
+			}
+			if reconcilers.RetrieveConfigOrDie(tc.ctx) != tc.config ||
+				reconcilers.RetrieveOriginalConfigOrDie(tc.ctx) != tc.original {
+				t.Error("a config is not the one that was stashed")
+			}
+			if got := reconcilers.RetrieveResourceType(tc.ctx); got != tc.current {
+				t.Errorf("resource type is %T", got)
+			}
+			if got := reconcilers.RetrieveOriginalResourceType(tc.ctx); got != resource {
+				t.Errorf("original resource type is %T", got)
+			}
+			equal(t, "request", testRequest, reconcilers.RetrieveRequest(tc.ctx))
+			equal(t, "additional configs", 1, len(reconcilers.RetrieveAdditionalConfigs(tc.ctx)))
+		})
+	}
+}
+
+// brokenTracker returns an error from GetObservers.
+type brokenTracker struct {
+	tracker.Tracker
+	err error
+}
+
+func (t brokenTracker) GetObservers(client.Object) ([]types.NamespacedName, error) { return nil, t.err }
+
+func TestEnqueueTracked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err     error
+		obj     string
+		want    []reconcilers.Request
+		wantLog []string
+	}{
+		"tracked":                {obj: "theme", want: []reconcilers.Request{testRequest}},
+		"not tracked":            {obj: "other"},
+		"tracker fails":          {err: errTest, obj: "theme", wantLog: []string{"unable to get tracked requests"}},
+		"tracker fails, quietly": {err: errQuiet, obj: "theme"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			config := w.Config
+			wantErr(t, nil, config.Tracker.TrackObject(newConfigMap("theme"), newResource()))
+			if tc.err != nil {
+				config.Tracker = brokenTracker{config.Tracker, tc.err}
+			}
+			log, lines := newLog(0)
+			handler := reconcilers.EnqueueTracked(withLog(reconcilers.StashConfig(context.Background(), config), log))
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcilers.Request]())
+			defer queue.ShutDown()
+			handler.Create(context.Background(), event.CreateEvent{Object: newConfigMap(tc.obj)}, queue)
+			got := []reconcilers.Request{}
+			for queue.Len() > 0 {
+				req, _ := queue.Get()
+				got = append(got, req)
+				queue.Done(req)
+			}
+			equal(t, "requests", tc.want, got)
+			equal(t, "log", tc.wantLog, lines.messages())
+		})
+	}
+
+	t.Run("needs a config", func(t *testing.T) {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic without a config")
+			}
+		}()
+		reconcilers.EnqueueTracked(context.Background())
+	})
+}
+
+// TestWhichEventsAreRecorded records a Normal event, and Warning events at 0, 30 and 90 seconds, of which the second
+// repeats the first.
+func TestWhichEventsAreRecorded(t *testing.T) {
+	const created, failed = "Normal Created Created Secret", "Warning ReconcileFailed quota"
+	for name, tc := range map[string]struct {
+		options reconcilers.EventOptions
+		want    []string
+	}{
+		"all, by default": {want: []string{created, failed, failed, failed}},
+		"warnings": {
+			options: reconcilers.EventOptions{DisableNormal: true}, want: []string{failed, failed, failed},
+		},
+		"no warnings": {options: reconcilers.EventOptions{DisableWarning: true}, want: []string{created}},
+		"none":        {options: reconcilers.EventOptions{DisableNormal: true, DisableWarning: true}},
+		"repeats after a minute": {
+			options: reconcilers.EventOptions{Interval: time.Minute}, want: []string{created, failed, failed},
+		},
+		"repeats after an hour": {
+			options: reconcilers.EventOptions{Interval: time.Hour}, want: []string{created, failed},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			config := configFor(w, newManager(t, w, newEventCache(w.Scheme)))
+			recorded := record.NewFakeRecorder(10)
+			config.Recorder, config.Events = recorded, tc.options
+			synctest.Test(t, func(*testing.T) {
+				warn := func() { config.RecordEvent(newResource(), corev1.EventTypeWarning, "ReconcileFailed", "%s", "quota") }
+				config.RecordEvent(newResource(), corev1.EventTypeNormal, "Created", "Created %s", "Secret")
+				warn()
+				time.Sleep(30 * time.Second)
+				warn()
+				time.Sleep(time.Minute)
+				warn()
+			})
+			close(recorded.Events)
+			var got []string
+			for event := range recorded.Events {
+				got = append(got, event)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRepeatsOfDifferentEvents tests that an interval does not drop events of other objects, or with other texts.
+func TestRepeatsOfDifferentEvents(t *testing.T) {
+	w := newWorld(t)
+	config := configFor(w, newManager(t, w, newEventCache(w.Scheme)))
+	recorded := record.NewFakeRecorder(10)
+	config.Recorder, config.Events.Interval = recorded, time.Hour
+	another := newResource()
+	another.Name = "another"
+	for range 2 {
+		config.RecordEvent(newResource(), corev1.EventTypeWarning, "ReconcileFailed", "quota")
+		config.RecordEvent(newResource(), corev1.EventTypeWarning, "ReconcileFailed", "no route")
+		config.RecordEvent(another, corev1.EventTypeWarning, "ReconcileFailed", "quota")
+	}
+	if got := len(recorded.Events); got != 3 {
+		t.Errorf("got %d events, want 3", got)
+	}
+}
+
+// TestEventsWithoutARecorder tests that a config without a recorder drops events.
+func TestEventsWithoutARecorder(*testing.T) {
+	reconcilers.Config{}.RecordEvent(newResource(), corev1.EventTypeWarning, "ReconcileFailed", "quota")
+}
+
+// A Config without a recorder records no events.
+func TestConfig_NeedsNoRecorder(t *testing.T) {
+	for name, fails := range map[string]bool{"writes that succeed": false, "writes that fail": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource())
+			w.Config.Recorder = nil
+			if fails {
+				w.Config.Client = refusingClient{w.Config.Client}
+			}
+			child := &reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList]{
+				DesiredChild: func(_ context.Context, r *fixture.Resource) (*corev1.ConfigMap, error) {
+					return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}, nil
+				},
+				MergeBeforeUpdate:          func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+				ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) {},
+			}
+			root := &resourceReconciler{Config: w.Config, Reconciler: &reconcilers.WithFinalizer[*fixture.Resource]{
+				Finalizer: "test.example.com/it", Reconciler: child,
+			}}
+			if _, err := root.Reconcile(t.Context(), testRequest); (err != nil) != fails {
+				t.Errorf("error %v", err)
+			}
+			found := w.Server.Get(t.Context(), testRequest.NamespacedName, &corev1.ConfigMap{}) == nil
+			if found == fails {
+				t.Errorf("the child exists: %t", found)
+			}
+		})
+	}
+}
+
+// refusingClient fails all writes.
+type refusingClient struct{ client.Client }
+
+func (refusingClient) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errTest
+}
+
+func (refusingClient) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errTest
 }

@@ -4,16 +4,23 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	rtesting "trueup.dev/testing"
+	"trueup.dev/validation"
 )
 
 // runKind runs a case with a reconciler for resources of another Go type. It sets the kind if the type does not define
@@ -171,4 +178,222 @@ func TestResourceReconciler_Duck(t *testing.T) {
 		},
 		ShouldErr: true, Verify: failsWith(fixture.ErrDefault),
 	}, fixture.NewDuck("", ""))
+}
+
+// part is a sub reconciler that counts its setups. Its Validate method returns Invalid.
+type part struct {
+	*syncReconciler
+	Invalid error
+	Setups  int
+}
+
+func (p *part) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	p.Setups++
+	return nil
+}
+
+func (p *part) Validate(context.Context) error { return p.Invalid }
+
+func TestResourceReconciler_Validate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reconciler *resourceReconciler
+		recursive  bool
+		want       string
+	}{
+		"valid": {
+			reconciler: &resourceReconciler{Reconciler: sequence{}},
+		},
+		"no reconciler": {
+			reconciler: &resourceReconciler{Name: "test"},
+			want:       `ResourceReconciler "test" must define Reconciler`,
+		},
+		"no name": {
+			reconciler: &resourceReconciler{},
+			want:       `ResourceReconciler "ResourceResourceReconciler" must define Reconciler`,
+		},
+		"invalid part": {
+			reconciler: &resourceReconciler{Reconciler: &part{Invalid: errTest}},
+		},
+		"invalid part, recursive": {
+			reconciler: &resourceReconciler{Reconciler: &part{Invalid: errTest}},
+			recursive:  true,
+			want:       `ResourceReconciler "ResourceResourceReconciler" must have a valid Reconciler: failure of the test`,
+		},
+		"invalid part of a sequence used as a value, recursive": {
+			reconciler: &resourceReconciler{Reconciler: sequence{&syncReconciler{}}},
+			recursive:  true,
+			want: `ResourceReconciler "ResourceResourceReconciler" must have a valid Reconciler: ` +
+				`Sequence must have a valid Sequence[0]: SyncReconciler "SyncReconciler" must implement Sync or SyncWithResult`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			if tc.recursive {
+				ctx = validation.WithRecursive(ctx)
+			}
+			wantText(t, tc.want, tc.reconciler.Validate(ctx))
+		})
+	}
+
+	t.Run("all nested problems are errors", func(t *testing.T) {
+		r := &resourceReconciler{Reconciler: sequence{&syncReconciler{}, &part{Invalid: errTest}}}
+		wantErr(t, errTest, r.Validate(validation.WithRecursive(context.Background())))
+	})
+	t.Run("an interface needs a type", func(t *testing.T) {
+		r := &reconcilers.ResourceReconciler[client.Object]{Name: "test", Reconciler: reconcilers.Sequence[client.Object]{}}
+		wantText(t, `ResourceReconciler "test" must define Type`, r.Validate(context.Background()))
+		r = &reconcilers.ResourceReconciler[client.Object]{
+			Type: &fixture.Resource{}, Reconciler: reconcilers.Sequence[client.Object]{},
+		}
+		wantText(t, "", r.Validate(context.Background()))
+	})
+}
+
+// inspector is a sub reconciler whose Validate method calls a function.
+type inspector struct {
+	*syncReconciler
+	validate func(ctx context.Context) error
+}
+
+func (i inspector) Validate(ctx context.Context) error { return i.validate(ctx) }
+
+func TestResourceReconciler_ValidateBelowFindsTheConfig(t *testing.T) {
+	w := newWorld(t)
+	r := &resourceReconciler{Config: w.Config, Reconciler: inspector{validate: func(ctx context.Context) error {
+		config, err := reconcilers.RetrieveConfig(ctx)
+		original, oerr := reconcilers.RetrieveOriginalConfig(ctx)
+		if config != w.Config || original != w.Config || reconcilers.RetrieveResourceType(ctx) == nil ||
+			reconcilers.RetrieveOriginalResourceType(ctx) == nil {
+			return errors.Join(errTest, err, oerr)
+		}
+		return nil
+	}}}
+	wantErr(t, nil, r.Validate(validation.WithRecursive(context.Background())))
+}
+
+func TestResourceReconciler_ValidateLogs(t *testing.T) {
+	const (
+		noStatus     = "resource missing status field, operations related to status will be skipped"
+		nilable      = "resource status is nilable, status is typically a struct"
+		noGeneration = "resource status missing ObservedGeneration field of type int64, generation will not be managed"
+		noInitialize = "resource status missing InitializeConditions(context.Context) method, " +
+			"conditions will not be auto-initialized"
+		deprecated = "resource status InitializeConditions() method is deprecated, " +
+			"use InitializeConditions(context.Context)"
+		noConditions = "resource status is missing field Conditions of type []metav1.Condition, " +
+			"condition timestamps will not be managed"
+	)
+	type validator interface{ Validate(context.Context) error }
+	for name, tc := range map[string]struct {
+		reconciler validator
+		want       []string
+	}{
+		"complete": {&resourceReconciler{Reconciler: sequence{}}, nil},
+		"none": {&reconcilers.ResourceReconciler[*fixture.ResourceNoStatus]{
+			Reconciler: reconcilers.Sequence[*fixture.ResourceNoStatus]{},
+		}, []string{noStatus}},
+		"pointer": {&reconcilers.ResourceReconciler[*fixture.ResourceNilableStatus]{
+			Reconciler: reconcilers.Sequence[*fixture.ResourceNilableStatus]{},
+		}, []string{nilable}},
+		"empty": {&reconcilers.ResourceReconciler[*fixture.ResourceEmptyStatus]{
+			Reconciler: reconcilers.Sequence[*fixture.ResourceEmptyStatus]{},
+		}, []string{noGeneration, noInitialize, noConditions}},
+		"without a context": {&reconcilers.ResourceReconciler[*fixture.ResourceLegacyConditions]{
+			Reconciler: reconcilers.Sequence[*fixture.ResourceLegacyConditions]{},
+		}, []string{deprecated}},
+		"invalid": {&reconcilers.ResourceReconciler[*fixture.ResourceEmptyStatus]{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, lines := newLog(1)
+			err := tc.reconciler.Validate(withLog(context.Background(), log))
+			equal(t, "invalid", name == "invalid", err != nil)
+			equal(t, "messages", tc.want, lines.messages())
+		})
+	}
+}
+
+// checkName enables the check of controller-runtime that controller names are unique.
+func checkName(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+	bldr.WithOptions(controller.Options{SkipNameValidation: new(false)})
+	return nil
+}
+
+var names atomic.Int64
+
+// unique returns a name that was not used in this process. Names of controllers cannot be released.
+func unique(name string) string { return fmt.Sprintf("%s-%d", name, names.Add(1)) }
+
+func TestRoot_NameIsTheControllerName(t *testing.T) {
+	w := newWorld(t, newResource(settled))
+	events := newEventCache(w.Scheme)
+	mgr := newManager(t, w, events)
+	config := configFor(w, mgr)
+	first, second := make(requests, 10), make(requests, 10)
+	resource := func(name string, calls requests) interface {
+		SetupWithManager(context.Context, ctrl.Manager) error
+	} {
+		return &resourceReconciler{Name: name, Setup: checkName, Config: config, Reconciler: notify(calls)}
+	}
+	aggregate := func(name string) *aggregateReconciler {
+		return newAggregate(w, func(r *aggregateReconciler) { r.Name, r.Setup, r.Config = name, checkName, config })
+	}
+	ctx := context.Background()
+	one, two, three := unique("one"), unique("two"), unique("three")
+	wantErr(t, nil, resource(one, first).SetupWithManager(ctx, mgr))
+	wantErr(t, nil, resource(two, second).SetupWithManager(ctx, mgr))
+	wantErr(t, nil, aggregate(three).SetupWithManager(ctx, mgr))
+	for name, err := range map[string]error{
+		one:   resource(one, nil).SetupWithManager(ctx, mgr),
+		two:   aggregate(two).SetupWithManager(ctx, mgr),
+		three: resource(three, nil).SetupWithManager(ctx, mgr),
+	} {
+		if err == nil {
+			t.Fatalf("no error for a second controller named %s", name)
+		}
+		contains(t, err.Error(), "controller with name "+name+" already exists")
+	}
+
+	// Both controllers run in one manager.
+	start(t, mgr)
+	events.changed(newResource(settled))
+	equal(t, "request", testRequest, first.next(t, "an event, for the first"))
+	equal(t, "request", testRequest, second.next(t, "an event, for the second"))
+	for _, name := range []string{one, two, three} {
+		deadline(t, name+" is in the metrics", func() bool { return reconciles(t, name) >= 1 })
+	}
+}
+
+func TestRoot_DefaultControllerNameIsTheKind(t *testing.T) {
+	w := newWorld(t)
+	mgr := newManager(t, w, newEventCache(w.Scheme))
+	config := configFor(w, mgr)
+	kind := unique("Kind")
+	unnamed := func() *reconcilers.ResourceReconciler[*unstructured.Unstructured] {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(fixture.GroupVersion.WithKind(kind))
+		return &reconcilers.ResourceReconciler[*unstructured.Unstructured]{
+			Type: u, Setup: checkName, Config: config, Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{},
+		}
+	}
+	wantErr(t, nil, unnamed().SetupWithManager(context.Background(), mgr))
+	err := unnamed().SetupWithManager(context.Background(), mgr)
+	if err == nil {
+		t.Fatal("no error for a second controller with the same name")
+	}
+	contains(t, err.Error(), "controller with name "+strings.ToLower(kind)+" already exists")
+}
+
+func TestRoot_SetupLogsWithNameAndKind(t *testing.T) {
+	w := newWorld(t)
+	mgr := newManager(t, w, newEventCache(w.Scheme))
+	log, lines := newLog(0)
+	s := &setups{t: t, config: configFor(w, mgr)}
+	r := &resourceReconciler{Name: "root", Config: s.config, Setup: s.hook("root"), Reconciler: sequence{s.part("a")}}
+	wantErr(t, nil, r.SetupWithManager(withLog(context.Background(), log), mgr))
+	for _, line := range []string{
+		`root "level"=0 "msg"="set up root" "resourceType"="Resource.fixture.trueup.dev"`,
+		`root/0/a "level"=0 "msg"="set up a" "resourceType"="Resource.fixture.trueup.dev"`,
+	} {
+		contains(t, "\n"+lines.all()+"\n", "\n"+line+"\n")
+	}
 }

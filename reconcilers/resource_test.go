@@ -4,15 +4,25 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	rtesting "trueup.dev/testing"
 	rtime "trueup.dev/time"
+	"trueup.dev/tracker"
 )
 
 type (
@@ -278,4 +288,207 @@ func TestResourceReconciler_Log(t *testing.T) {
 			equal(t, "messages", tc.want, lines.messages())
 		})
 	}
+}
+
+func TestResourceReconciler_Deletion(t *testing.T) {
+	given := objects{newResource(finalizer("hold.example.com/on"), terminating, settled)}
+	rtesting.ReconcilerTests{
+		// By default, the status of a resource that is being deleted is not written.
+		"status is not written": {
+			Request: testRequest, GivenObjects: given, StatusSubResourceTypes: hasStatus, Metadata: reconciling(
+				setField(reconcilers.Result{}, nil),
+			),
+		},
+		// SyncStatusDuringFinalization writes it.
+		"status is written on request": {
+			Request: testRequest, GivenObjects: given, StatusSubResourceTypes: hasStatus,
+			Metadata: changes(func(r *resourceReconciler) {
+				r.SyncStatusDuringFinalization, r.Reconciler = true, setField(reconcilers.Result{}, nil)
+			}),
+			ExpectStatusUpdates: objects{newResource(settled, ran)}, ExpectEvents: statusUpdated,
+		},
+		// The server has already deleted the resource, but the cache still has it.
+		"without finalizers": {
+			Request: testRequest, Metadata: reconciling(never(t)),
+			WithReactors: []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
+				return action.Matches("get", "Resource"), newResource(terminating, settled), nil
+			}},
+		},
+	}.Run(t, scheme, resourceFactory)
+}
+
+// themed returns a reconciler whose resources track the theme with TrackAndGet, and "direct" with the tracker.
+func themed[T client.Object](config reconcilers.Config, kind T, theme string) *reconcilers.ResourceReconciler[T] {
+	return &reconcilers.ResourceReconciler[T]{
+		Config: config, Type: kind, SkipStatusUpdate: true,
+		Reconciler: &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
+			config := reconcilers.RetrieveConfigOrDie(ctx)
+			if err := config.Tracker.TrackObject(newConfigMap("direct"), resource); err != nil {
+				return err
+			}
+			return client.IgnoreNotFound(
+				config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: theme}, &corev1.ConfigMap{}),
+			)
+		}},
+	}
+}
+
+func TestResourceReconciler_ForgetsTracksOfADeletedResource(t *testing.T) {
+	other := &fixture.ResourceNoStatus{ObjectMeta: newResource().ObjectMeta}
+	for name, duckTyped := range map[string]bool{"typed": false, "duck": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(), other.DeepCopy())
+			w.Config.Tracker = tracker.New(w.Scheme, time.Hour)
+			ctx := context.Background()
+			var deleted root = themed(w.Config, &fixture.Resource{}, "theme")
+			if duckTyped {
+				deleted = themed(w.Config, fixture.NewDuck("", ""), "theme")
+			}
+			stays := themed(w.Config, &fixture.ResourceNoStatus{}, "other")
+			both := []types.NamespacedName{testRequest.NamespacedName}
+			observers := func(when string, of string, want []types.NamespacedName) {
+				t.Helper()
+				got, err := w.Config.Tracker.GetObservers(newConfigMap(of))
+				wantErr(t, nil, err)
+				equal(t, when+": observers of "+of, want, got)
+			}
+			for _, r := range []root{deleted, stays} {
+				_, err := r.Reconcile(ctx, testRequest)
+				wantErr(t, nil, err)
+			}
+			for _, of := range []string{"theme", "other", "direct"} {
+				observers("tracked", of, both)
+			}
+
+			wantErr(t, nil, w.Server.Delete(ctx, newResource()))
+			_, err := deleted.Reconcile(ctx, testRequest)
+			wantErr(t, nil, err)
+			observers("one resource is deleted", "theme", nil)
+			observers("one resource is deleted", "other", both)
+			observers("one resource is deleted", "direct", both)
+
+			wantErr(t, nil, w.Server.Delete(ctx, other.DeepCopy()))
+			_, err = stays.Reconcile(ctx, testRequest)
+			wantErr(t, nil, err)
+			observers("both resources are deleted", "other", nil)
+			observers("both resources are deleted", "direct", nil)
+		})
+	}
+}
+
+// A failed fetch does not show whether the resource exists.
+func TestResourceReconciler_KeepsTracksWhenFetchFails(t *testing.T) {
+	w := newWorld(t, newResource())
+	w.Config.Tracker = tracker.New(w.Scheme, time.Hour)
+	r := themed(w.Config, &fixture.Resource{}, "theme")
+	_, err := r.Reconcile(context.Background(), testRequest)
+	wantErr(t, nil, err)
+	w.Fail("get Resource", errTest)
+	_, err = r.Reconcile(context.Background(), testRequest)
+	wantErr(t, errTest, err)
+	observers, err := w.Config.Tracker.GetObservers(newConfigMap("theme"))
+	wantErr(t, nil, err)
+	equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
+}
+
+// Is a resource that is deleted during its reconcile reported as a failure? Nothing is logged, recorded or returned.
+func TestResourceReconciler_DeletedDuringTheReconcile(t *testing.T) {
+	w := newWorld(t, newResource())
+	r := &resourceReconciler{Config: w.Config, Reconciler: &syncReconciler{
+		Sync: func(ctx context.Context, resource *fixture.Resource) error {
+			resource.Status.Fields = map[string]string{"key": "value"}
+			return w.Server.Delete(ctx, resource.DeepCopy())
+		},
+	}}
+	logged := []string{}
+	ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	_, err := r.ReconcileManaged(ctx, testRequest)
+	wantErr(t, nil, err)
+	equal(t, "requests and events", []string{
+		"get Resource default/test", "update Resource/status default/test", "live get Resource default/test",
+	}, w.Trace())
+	for _, line := range logged {
+		if strings.Contains(line, "error") {
+			t.Errorf("unexpected log line %s", line)
+		}
+	}
+}
+
+func TestConcurrentRequests(t *testing.T) {
+	const parents, passes = 10, 3
+	given := []client.Object{}
+	for i := range parents {
+		given = append(given, newResource(func(r *fixture.Resource) {
+			r.Name, r.UID = fmt.Sprintf("parent-%d", i), types.UID(fmt.Sprintf("parent-%d", i))
+		}))
+	}
+	w := newWorld(t, given...)
+	mgr := newManager(t, w, newEventCache(w.Scheme))
+	of := func(parent *fixture.Resource, id string) *corev1.ConfigMap {
+		cm := member(id, "parent", parent.Name)
+		cm.Name = parent.Name + "-" + id
+		return cm
+	}
+	reflected := func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) {}
+	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: sequence{
+		&withFinalizer{Finalizer: "test-finalizer", Reconciler: sequence{}},
+		&childReconciler{
+			OurChild: func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["id"] == "single" },
+			DesiredChild: func(_ context.Context, parent *fixture.Resource) (*corev1.ConfigMap, error) {
+				return of(parent, "single"), nil
+			},
+			// All requests share these functions.
+			MergeBeforeUpdate: mergeData, ReflectChildStatusOnParent: reflected,
+		},
+		newChildSetReconciler(w, func(r *childSetReconciler) {
+			r.OurChild = func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["id"] != "single" }
+			r.DesiredChildren = func(_ context.Context, parent *fixture.Resource) ([]*corev1.ConfigMap, error) {
+				return []*corev1.ConfigMap{of(parent, "a"), of(parent, "b")}, nil
+			}
+		}),
+		setField(reconcilers.Result{}, nil),
+	}}
+	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+
+	var done sync.WaitGroup
+	for _, parent := range given {
+		done.Go(func() {
+			for range passes {
+				_, err := r.Reconcile(context.Background(), requestFor(parent))
+				wantErr(t, nil, err)
+			}
+		})
+	}
+	done.Wait()
+	equal(t, "creates", 3*parents, w.Count("create ConfigMap"))
+	equal(t, "updates", 0, w.Count("update ConfigMap"))
+	equal(t, "deletes", 0, w.Count("delete"))
+	equal(t, "status writes", parents, w.Count("update Resource/status"))
+	for _, parent := range given {
+		parent := stored(w, parent.(*fixture.Resource))
+		for _, id := range []string{"single", "a", "b"} {
+			child := stored(w, of(parent, id))
+			equal(t, "owner of "+child.Name, parent.UID, child.OwnerReferences[0].UID)
+			equal(t, "data of "+child.Name, parent.Name, child.Data["parent"])
+		}
+	}
+}
+
+func TestResourceReconciler_Panic(t *testing.T) {
+	w := newWorld(t, newResource())
+	log, lines := newLog(0)
+	r := &resourceReconciler{Config: w.Config, Reconciler: sequence{
+		sequence{},
+		&syncReconciler{Name: "Careless", Sync: func(context.Context, *fixture.Resource) error { panic(errTest) }},
+	}}
+	func() {
+		defer func() {
+			if got, ok := recover().(error); !ok || !errors.Is(got, errTest) {
+				t.Errorf("panic value %v", got)
+			}
+		}()
+		_, _ = r.Reconcile(withLog(context.Background(), log), testRequest)
+	}()
+	equal(t, "messages", []string{"reconciler panicked"}, lines.messages())
+	contains(t, lines.all(), `"step"="ResourceResourceReconciler.1.Careless"`)
 }

@@ -6,13 +6,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"trueup.dev/graph"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/hotloop"
+	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	"trueup.dev/validation"
@@ -131,4 +142,216 @@ func schemeOf(config Config) *runtime.Scheme {
 		return nil
 	}
 	return config.Scheme()
+}
+
+// applyDefaults sets the defaults of a resource with the first interface that the resource implements.
+func applyDefaults[T client.Object](ctx context.Context, resource T) error {
+	switch resource := any(resource).(type) {
+	case validation.Defaulter:
+		return resource.Default(ctx)
+	case interface{ Default() }:
+		resource.Default()
+		return nil
+	}
+	switch defaulter := any(resource).(type) {
+	case admission.Defaulter[T]:
+		return defaulter.Default(ctx, resource)
+	case admission.Defaulter[runtime.Object]:
+		return defaulter.Default(ctx, resource)
+	}
+	return nil
+}
+
+// enterLoop returns what hot loops mean for a request: its delay, and whether it is inspected.
+func (r root) enterLoop(ctx context.Context, requests *requests, req Request) hotloop.Entry {
+	if requests.loops.Idle() {
+		return hotloop.Entry{}
+	}
+	entry := requests.loops.Enter(req, func(look hotloop.Look) bool {
+		return r.changedByOthers(ctx, req, requests.step.of(r).resource(req), look)
+	})
+	if entry.Wait > 0 {
+		r.reportDeferred(ctx, observe.DeferLoop)
+		requests.looping.delayed(r.config, req)
+	}
+	return entry
+}
+
+// changedByOthers reports whether another client has changed the resource or an object that its last reconciles read.
+// Objects that the reconciles wrote do not count: two clients that revert each other's changes are also a hot loop.
+func (r root) changedByOthers(ctx context.Context, req Request, resource guard.Object, look hotloop.Look) bool {
+	current := empty.Like(r.resourceType)
+	err := r.config.Get(ctx, req.NamespacedName, current)
+	if client.IgnoreNotFound(err) != nil {
+		return true // the request returns the error
+	}
+	if exists := err == nil; exists != look.Existed && !look.Ours(resource) {
+		return true
+	}
+	return !look.AnyGeneration && current.GetGeneration() > look.Generation || look.Versions.Changed(ctx, look.Ours)
+}
+
+// leaveLoop detects a hot loop after a request of a controller and reports it. A failed request is not part of a hot
+// loop, because failures have their own back-off.
+func (r *request) leaveLoop(ctx context.Context, root root, result Result, err error) {
+	if !r.findsLoops {
+		return
+	}
+	r.compareWrites(ctx, root)
+	if err != nil {
+		return
+	}
+	loop := r.requests.loops.Leave(r.scope.request, r.reconciled(root, result))
+	if loop == nil {
+		return
+	}
+	repeats := r.requests.loops.Repetitions(r.scope.request, &r.journal, r.started)
+	if path, after := r.requeues.shortest(); after > 0 {
+		repeats = append(repeats, fmt.Sprintf("%s returns RequeueAfter %s", path, after))
+	}
+	root.reportLoop(ctx, observe.LoopFound{
+		Cause: observe.LoopSelf, Reconciles: loop.Reconciles, Within: loop.Within, Repeats: repeats,
+	})
+	within := loop.Within.Round(time.Millisecond).String()
+	logr.FromContextOrDiscard(ctx).Info("hot loop: each reconcile triggers the next one, further reconciles are delayed",
+		"reconciles", loop.Reconciles, "within", within, "repeats", repeats)
+	r.announceLoop(root, reasonHotLoop, fmt.Sprintf("Reconciled %d times in %s, each reconcile triggered the next one; "+
+		"further reconciles are delayed. %s", loop.Reconciles, within, strings.Join(repeats, "; ")))
+}
+
+// announceLoop records an event about a hot loop on the resource, and its condition if the user asks for one.
+func (r *request) announceLoop(root root, reason, text string) {
+	text = truncate(text)
+	r.requests.looping.set(root.config, r.scope.request, reason, text)
+	if r.resource != nil {
+		root.config.recorder().Event(r.resource, corev1.EventTypeWarning, reason, text)
+	}
+}
+
+// reconciled describes the request for the detection of hot loops.
+func (r *request) reconciled(root root, result Result) hotloop.Reconcile {
+	return hotloop.Reconcile{
+		Started: r.started, Generation: r.generation, RequeueAfter: result.RequeueAfter, Journal: &r.journal,
+		Resource: r.requests.step.of(root).resource(r.scope.request), Exists: r.resource != nil,
+	}
+}
+
+// requeues is an observer that records the step with the shortest requeue.
+type requeues struct {
+	mu    sync.Mutex
+	path  string
+	after time.Duration
+}
+
+var _ step.Observer = (*requeues)(nil)
+
+func (r *requeues) StepStarted(ctx context.Context, _ step.Started) context.Context { return ctx }
+
+func (r *requeues) StepFinished(_ context.Context, finished step.Finished) {
+	after := finished.Result.RequeueAfter
+	if after <= 0 || after >= hotloop.Short {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Enclosing steps return the same result. Keep the innermost step, which finishes first.
+	if r.after == 0 || after < r.after {
+		r.path, r.after = strings.Join(finished.Path, "."), after
+	}
+}
+
+func (r *requeues) shortest() (path string, after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.path, r.after
+}
+
+// loopConditionTime is the time after the last delay for which a resource has the condition of a hot loop.
+const loopConditionTime = time.Hour
+
+// Reasons of events and conditions about hot loops.
+const (
+	reasonHotLoop       = "HotLoop"
+	reasonFieldConflict = "FieldConflict"
+)
+
+// loopConditions holds the conditions of resources in hot loops. It is empty unless Config.LoopCondition is set. The
+// zero value is ready to use.
+type loopConditions struct {
+	mu    sync.Mutex
+	known map[Request]loopCondition
+}
+
+type loopCondition struct {
+	reason, message string
+	until           time.Time
+}
+
+// set records that the resource is in a hot loop. It drops the loops of other resources that have ended.
+func (l *loopConditions) set(config Config, req Request, reason, message string) {
+	if config.LoopCondition == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for other, known := range l.known {
+		if now.After(known.until) {
+			delete(l.known, other)
+		}
+	}
+	if l.known == nil {
+		l.known = map[Request]loopCondition{}
+	}
+	l.known[req] = loopCondition{reason: reason, message: message, until: now.Add(loopConditionTime)}
+}
+
+// delayed records that the hot loop of a resource goes on.
+func (l *loopConditions) delayed(config Config, req Request) {
+	if config.LoopCondition == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.known[req]; ok {
+		known.until = time.Now().Add(loopConditionTime)
+		l.known[req] = known
+	}
+}
+
+// get returns the current hot loop of a resource, and the time until it ends.
+func (l *loopConditions) get(config Config, req Request) (known loopCondition, remaining time.Duration) {
+	if config.LoopCondition == "" {
+		return loopCondition{}, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known = l.known[req]
+	return known, max(0, time.Until(known.until))
+}
+
+// requeue returns the result of a request that did not fail. A resource in a hot loop is requeued when its condition is
+// due to be removed.
+func (l *loopConditions) requeue(config Config, req Request, result Result) Result {
+	_, remaining := l.get(config, req)
+	if remaining > 0 && !result.Requeue && //nolint:staticcheck // reconcilers still set it
+		(result.RequeueAfter == 0 || result.RequeueAfter > remaining) {
+		result.RequeueAfter = remaining
+	}
+	return result
+}
+
+// setLoopCondition sets the condition of a resource in a hot loop, or removes it.
+func (s *statusType) setLoopCondition(obj client.Object, config Config, loops *loopConditions, req Request) {
+	conditions := s.Conditions(obj)
+	if config.LoopCondition == "" || conditions == nil {
+		return
+	}
+	if loop, remaining := loops.get(config, req); remaining > 0 {
+		meta.SetStatusCondition(conditions, metav1.Condition{
+			Type: config.LoopCondition, Status: metav1.ConditionTrue, Reason: loop.reason, Message: loop.message,
+		})
+	} else if meta.FindStatusCondition(*conditions, config.LoopCondition) != nil {
+		meta.RemoveStatusCondition(conditions, config.LoopCondition)
+	}
 }

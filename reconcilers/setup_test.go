@@ -4,18 +4,31 @@ package reconcilers_test
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/validation"
@@ -323,4 +336,242 @@ func TestSetup_ObjectManager(t *testing.T) {
 		t, `UpdatingObjectManager "ConfigMapUpdatingObjectManager" must define MergeBeforeUpdate`,
 		(&configMaps{}).SetupWithManager(w.Context(), mgr, nil),
 	)
+}
+
+// childOf returns a reconciler of children that it does not desire.
+func childOf[CT client.Object, CLT client.ObjectList]() reconcilers.SubReconciler[*fixture.Resource] {
+	return &reconcilers.ChildReconciler[*fixture.Resource, CT, CLT]{
+		DesiredChild:               func(context.Context, *fixture.Resource) (child CT, err error) { return child, nil },
+		ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, CT, error) {},
+		MergeBeforeUpdate:          func(_, _ CT) {},
+	}
+}
+
+// What does set-up say about kinds that the scheme has not, or only a part of them?
+func TestSetup_Kinds(t *testing.T) {
+	withoutList := func(kinds ...runtime.Object) *runtime.Scheme {
+		scheme := runtime.NewScheme()
+		scheme.AddKnownTypes(fixture.GroupVersion, &fixture.Resource{}, &fixture.ResourceList{})
+		scheme.AddKnownTypes(corev1.SchemeGroupVersion, kinds...)
+		metav1.AddToGroupVersion(scheme, fixture.GroupVersion)
+		return scheme
+	}
+	parentOnly := runtime.NewScheme()
+	parentOnly.AddKnownTypes(fixture.GroupVersion, &fixture.Resource{})
+	for name, c := range map[string]struct {
+		scheme     *runtime.Scheme
+		reconciler reconcilers.SubReconciler[*fixture.Resource]
+		want       string
+	}{
+		"a child that the scheme has not": {
+			fixture.NewScheme(),
+			childOf[*apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.CustomResourceDefinitionList](),
+			`ChildReconciler "CustomResourceDefinitionChildReconciler": the scheme does not have the kind of ` +
+				`*v1.CustomResourceDefinition: add its package with AddToScheme, or set apiVersion and kind in ChildType if ` +
+				`it is a duck type: object must directly define APIVersion and Kind`,
+		},
+		"a child as metadata": {
+			fixture.NewScheme(), childOf[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList](),
+			`ResourceReconciler "ResourceResourceReconciler" must have a valid Reconciler: ` +
+				`ChildReconciler "PartialObjectMetadataChildReconciler" must not have the ChildType PartialObjectMetadata, which has no spec: use the type of the child, ` +
+				`or unstructured.Unstructured`,
+		},
+		"a child without its list": {
+			withoutList(&corev1.ConfigMap{}), childOf[*corev1.ConfigMap, *corev1.ConfigMapList](),
+			`ResourceResourceReconciler: the scheme has ConfigMap, but not ConfigMapList, without which no cache can watch it: ` +
+				`add &ConfigMapList{} to SchemeBuilder.Register`,
+		},
+		"a parent without its list": {
+			parentOnly, &syncReconciler{Sync: func(context.Context, *fixture.Resource) error { return nil }},
+			`ResourceResourceReconciler: the scheme has Resource, but not ResourceList, without which no cache can watch it: ` +
+				`add &ResourceList{} to SchemeBuilder.Register`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mgr, err := ctrl.NewManager(&rest.Config{Host: "http://" + closedPort(t)}, ctrl.Options{
+				Scheme: c.scheme, Metrics: server.Options{BindAddress: "0"},
+				Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+			})
+			wantErr(t, nil, err)
+			r := &resourceReconciler{Config: reconcilers.NewConfig(mgr, nil, time.Hour), Reconciler: c.reconciler}
+			wantText(t, c.want, r.SetupWithManager(t.Context(), mgr))
+		})
+	}
+}
+
+// wrapper is a user's reconciler that does not set up what it contains.
+type wrapper struct {
+	subReconciler
+	setup func(bldr *reconcilers.Builder)
+}
+
+func (w *wrapper) SetupWithManager(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+	if w.setup != nil {
+		w.setup(bldr)
+	}
+	return nil
+}
+
+// Is it said that SetupWithManager was not called? Once, by a controller.
+func TestSetupWithManager_NotCalled(t *testing.T) {
+	const root = `SetupWithManager of ResourceReconciler \"ResourceResourceReconciler\" was not called`
+	const child = `SetupWithManager of ChildReconciler \"ConfigMapChildReconciler\" was not called, and the controller does ` +
+		`not watch ConfigMap`
+	for name, tc := range map[string]struct {
+		wrap      func(subReconciler) subReconciler
+		noSetup   bool
+		noManager bool
+		want      string
+	}{
+		"of none":                    {noSetup: true, want: root},
+		"of none, without a manager": {noSetup: true, noManager: true},
+		"of a part that a wrapper forgets": {
+			wrap: func(r subReconciler) subReconciler { return &wrapper{r, nil} }, want: child,
+		},
+		"of a part, whose kind is watched": {wrap: func(r subReconciler) subReconciler {
+			return &wrapper{r, func(bldr *reconcilers.Builder) { bldr.Owns(&corev1.ConfigMap{}) }}
+		}},
+		"called": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(settled))
+			mgr := newManager(t, w, newEventCache(w.Scheme))
+			log, lines := newLog(0)
+			ctx := withLog(context.Background(), log)
+			part := subReconciler(newChild(func(*fixture.Resource, string) {}))
+			if tc.wrap != nil {
+				part = tc.wrap(part)
+			}
+			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: part}
+			if tc.noManager {
+				r.Config = w.Config
+			}
+			if !tc.noSetup {
+				wantErr(t, nil, r.SetupWithManager(ctx, mgr))
+			}
+			for range 2 {
+				_, err := r.ReconcileManaged(ctx, testRequest)
+				wantErr(t, nil, err)
+			}
+			want := 1
+			if tc.want == "" {
+				want = 0
+			}
+			if got := strings.Count(lines.all(), "was not called"); got != want || !strings.Contains(lines.all(), tc.want) {
+				t.Errorf("%d messages, want %d of %q:\n%s", got, want, tc.want, lines.all())
+			}
+		})
+	}
+}
+
+// requestLog records the requests of a client.
+type requestLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, req.Method+" "+req.URL.Path)
+		return next.RoundTrip(req)
+	})
+}
+
+func (l *requestLog) made() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// closedPort returns the address of a port that refuses connections.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	wantErr(t, nil, err)
+	wantErr(t, nil, listener.Close())
+	return listener.Addr().String()
+}
+
+func TestSetup_NeedsNoAPIServer(t *testing.T) {
+	var requests requestLog
+	rest := &rest.Config{Host: "http://" + closedPort(t)}
+	rest.Wrap(requests.wrap)
+	scheme := fixture.NewScheme()
+	mgr, err := ctrl.NewManager(rest, ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{
+			SkipNameValidation: new(true),
+		},
+	})
+	wantErr(t, nil, err)
+	remote, err := cluster.New(rest, func(o *cluster.Options) { o.Scheme = scheme })
+	wantErr(t, nil, err)
+	wantErr(t, nil, mgr.Add(remote))
+	config := reconcilers.NewConfig(mgr, nil, time.Hour)
+	there := config.WithCluster(remote)
+
+	w := newWorld(t) // only the children need it, nothing reads from it
+	untyped, untypedList := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+	untyped.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	untypedList.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DeploymentList"})
+	r := &resourceReconciler{
+		Config: config,
+		Setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			bldr.WithOptions(controller.Options{CacheSyncTimeout: 3 * time.Second})
+			return nil
+		},
+		Reconciler: sequence{
+			newChildReconciler(w, identifiedByName), newChildSetReconciler(w, identifiedByLabel, func(r *childSetReconciler) {
+				r.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeData, TrackDesired: true}
+			}),
+			&reconcilers.ChildReconciler[*fixture.Resource, *unstructured.Unstructured, *unstructured.UnstructuredList]{
+				ChildType: untyped, ChildListType: untypedList,
+				DesiredChild: func(
+					context.Context, *fixture.Resource,
+				) (*unstructured.Unstructured, error) {
+					return nil, nil
+				},
+				ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, *unstructured.Unstructured, error) {},
+				MergeBeforeUpdate:          func(_, _ *unstructured.Unstructured) {},
+			},
+			&withConfig{
+				Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return there, nil },
+				Reconciler: newDeploymentReconciler(new("one")),
+			},
+			&syncReconciler{
+				Sync: func(context.Context, *fixture.Resource) error { return nil },
+				Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+					bldr.Watches(&corev1.Secret{}, reconcilers.EnqueueTracked(ctx))
+					return nil
+				},
+			},
+		},
+	}
+	wantErr(t, nil, r.SetupWithManager(t.Context(), mgr))
+	aggregate := &reconcilers.AggregateReconciler[*fixture.Resource]{
+		Config: config, Request: testRequest, MergeBeforeUpdate: func(_, _ *fixture.Resource) {},
+		Reconciler: newChildReconciler(w, identifiedByName),
+	}
+	wantErr(t, nil, aggregate.SetupWithManager(t.Context(), mgr))
+	equal(t, "requests of setup", nil, requests.made())
+
+	failed := func() float64 {
+		return apitest.Counted(t, "trueup_owner_index_failures_total", map[string]string{"kind": "ConfigMap"})
+	}
+	before := failed()
+	err = mgr.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), " by owner") {
+		t.Errorf("error of Start: %v\nwant the name of the index and the cause", err)
+	}
+	if failed() == before {
+		t.Error("failed attempts were not counted")
+	}
+	if len(requests.made()) == 0 {
+		t.Error("Start made no requests, so this test does not prove anything about setup")
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/readiness"
 	"trueup.dev/reconcilers"
+	rtesting "trueup.dev/testing"
 )
 
 type (
@@ -342,4 +343,161 @@ func TestSteps_BelowWithFinalizer(t *testing.T) {
 	if stored(s.world, newResource()) != nil {
 		t.Error("the resource still exists")
 	}
+}
+
+// A step that fails or halts keeps the steps that depend on it from running, but no others.
+func TestSteps_Errors(t *testing.T) {
+	hour := reconcilers.Result{RequeueAfter: time.Hour}
+	for name, tc := range map[string]struct {
+		result reconcilers.Result
+		err    error
+		want   reconcilers.Result
+		// returned is the error of Steps. A step that halts waits, so Steps returns none.
+		returned error
+	}{
+		"error": {err: errTest, returned: errTest},
+		"retry after": {
+			hour, reconcilers.ErrRetryAfter, reconcilers.Result{RequeueAfter: time.Minute}, reconcilers.ErrRetryAfter,
+		},
+		// The requeue for the deadline must not replace that of a halt, which is after a second.
+		"halt": {err: reconcilers.ErrHaltSubReconcilers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ran := false
+			independent := &syncReconciler{Sync: func(context.Context, *fixture.Resource) error {
+				ran = true
+				return nil
+			}}
+			r := &steps{Steps: []stepOf{
+				{Name: "db", Reconciler: returning(tc.result, tc.err), ProgressDeadline: time.Minute},
+				{Name: "app", DependsOn: []string{"db"}, Reconciler: never(t)},
+				{Name: "other", Reconciler: independent},
+			}}
+			resource := newResource()
+			result, err := r.Reconcile(newWorld(t).Context(), resource)
+			wantErr(t, tc.returned, err)
+			equal(t, "the independent step has run", true, ran)
+			contains(t, resource.Status.GetCondition("Ready").Message, "step db: has not finished, since ")
+			if tc.err != errTest { //nolint:errorlint // identity
+				equal(t, "requeue", tc.want.RequeueAfter, result.RequeueAfter.Round(time.Minute))
+			}
+		})
+	}
+}
+
+// A child that the API server refuses is not ready, although its reconciler returns no error.
+func TestSteps_ReflectedErrors(t *testing.T) {
+	db := newStep("db")
+	s := newStage(t, &steps{Steps: []stepOf{db, newStep("app", "db")}})
+	s.Fail("create ConfigMap", errForbidden)
+	s.reconcile("refused", "create ConfigMap db", statusWritten)
+	c := stored(s.world, newResource()).Status.GetCondition("Ready")
+	contains(t, c.Message, "step db: ConfigMap default/db: Forbidden, since ")
+	equal(t, "reason", reconcilers.ReasonStepFailed, c.Reason)
+	equal(t, "requeue", 10*time.Second, s.after.Round(time.Second))
+	s.Heal()
+	s.reconcile("accepted", "create ConfigMap db", statusWritten)
+}
+
+// Steps stop between two steps after the context has ended.
+func TestSteps_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(newWorld(t).Context())
+	r := &steps{Steps: []stepOf{
+		{Name: "a", Reconciler: &syncReconciler{Sync: func(context.Context, *fixture.Resource) error {
+			cancel()
+			return nil
+		}}},
+		{Name: "b", Reconciler: never(t)},
+		{Name: "c", Reconciler: never(t)},
+	}}
+	_, err := r.Reconcile(ctx, newResource())
+	wantErr(t, context.Canceled, err)
+}
+
+func TestSteps_Table(t *testing.T) {
+	now := time.Date(2026, 11, 24, 10, 12, 0, 0, time.UTC)
+	parent := newResource(specField("value", "1"))
+	rolledOut := func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "1", "ready": "1"} }
+	starting := func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"value": "1"} }
+	wantedChild := func(name string) objects {
+		child := wanted(name)
+		claimed(child)
+		starting(child)
+		return objects{child}
+	}
+	// ready sets the condition, which changed at a time.
+	ready := func(
+		status metav1.ConditionStatus, reason, message string, at time.Time,
+	) func(*fixture.Resource) {
+		return func(r *fixture.Resource) {
+			r.Status.Conditions = []metav1.Condition{{
+				Type: "Ready", Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(at),
+			}}
+		}
+	}
+	exists := func(names ...string) func(*fixture.Resource) {
+		return func(r *fixture.Resource) {
+			r.Status.Fields = map[string]string{}
+			for _, name := range names {
+				r.Status.Fields[name] = "exists"
+			}
+		}
+	}
+	const waits = "step db: ConfigMap default/db: has an old value, since "
+	waiting := func(since time.Time) func(*fixture.Resource) {
+		return ready(metav1.ConditionUnknown, reconcilers.ReasonWaitingForStep, waits+since.Format(time.RFC3339), since)
+	}
+	five, ten := now.Add(-5*time.Minute), now.Add(-10*time.Minute)
+
+	subReconcilerTests{
+		"first step": {
+			Resource: parent, Now: now,
+			ExpectCreates: wantedChild("db"), ExpectEvents: events{eventFor("Created", "db")},
+			ExpectResource: rtesting.With(parent, waiting(now), exists("db")),
+			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Minute},
+		},
+		"still waiting": {
+			Resource: rtesting.With(parent, waiting(five)), GivenObjects: objects{newConfigMap("db", starting)}, Now: now,
+			ExpectResource: rtesting.With(parent, waiting(five), exists("db")),
+			ExpectedResult: reconcilers.Result{RequeueAfter: 5 * time.Minute},
+		},
+		"deadline exceeded": {
+			Resource: rtesting.With(parent, waiting(ten)), GivenObjects: objects{newConfigMap("db", starting)}, Now: now,
+			ExpectResource: rtesting.With(parent, exists("db"), ready(
+				metav1.ConditionFalse, reconcilers.ReasonStepDeadlineExceeded,
+				waits+ten.Format(time.RFC3339)+", longer than 10m0s", now,
+			)),
+			ExpectEvents: events{warning("StepDeadlineExceeded", waits+ten.Format(time.RFC3339)+", longer than 10m0s")},
+		},
+		"second step": {
+			Resource: rtesting.With(parent, waiting(five)), GivenObjects: objects{newConfigMap("db", rolledOut)}, Now: now,
+			ExpectCreates: wantedChild("app"), ExpectEvents: events{eventFor("Created", "app")},
+			ExpectResource: rtesting.With(parent, exists("db", "app"), ready(
+				metav1.ConditionUnknown, reconcilers.ReasonWaitingForStep,
+				"step app: ConfigMap default/app: has an old value, since "+now.Format(time.RFC3339), five,
+			)),
+		},
+		"all ready": {
+			Resource:     rtesting.With(parent, waiting(five)),
+			GivenObjects: objects{newConfigMap("db", rolledOut), newConfigMap("app", rolledOut)}, Now: now,
+			ExpectResource: rtesting.With(
+				parent, exists("db", "app"), ready(metav1.ConditionTrue, reconcilers.ReasonStepsReady, "", now),
+			),
+		},
+		"removal waits": {
+			Resource:     rtesting.With(parent, terminating, finalizer("hold"), exists("db")),
+			GivenObjects: objects{newConfigMap("db", starting), newConfigMap("app", deleting)}, Now: now,
+			ExpectResource: rtesting.With(parent, terminating, finalizer("hold"), exists("db"), ready(
+				metav1.ConditionUnknown, reconcilers.ReasonRemovingStep, "step app: ConfigMap default/app: is being deleted, "+
+					"and has the finalizers hold.example.com/on, since "+now.Format(time.RFC3339), now,
+			)),
+			ShouldErr: true,
+			// The request is repeated at the deadline of the removal.
+			Verify: failsWith(reconcilers.ErrRetryAfter, reconcilers.Result{RequeueAfter: 5 * time.Minute}),
+		},
+	}.Run(t, scheme, func(*testing.T, *subReconcilerCase, reconcilers.Config) subReconciler {
+		db := newStep("db")
+		db.ProgressDeadline = 10 * time.Minute
+		return &steps{Steps: []stepOf{db, newStep("app", "db")}}
+	})
 }

@@ -4,20 +4,94 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/difference"
+	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/observe"
 	"trueup.dev/validation"
 )
+
+// ObjectManager brings one object from its actual to its desired state. It defines how reconcilers create, update and
+// delete the objects that they own.
+//
+// A manager handles many objects. Use the same manager for an object every time, because it may remember earlier
+// writes.
+//
+// For children and aggregates, the context makes the client of the Config write as the field owner of the controller,
+// which says what the controller has made, see [ChildReconciler]. A manager that names another field owner in its
+// requests should be used with the same name as [Config.FieldOwner].
+type ObjectManager[Type client.Object] interface {
+	// SetupWithManager registers the watches that the object manager needs.
+	SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error
+
+	// Manage creates, updates or deletes an object to reach the desired state. It returns the object in the API server,
+	// or nil if the object does not exist or is being deleted.
+	//
+	// The object exists if actual is not nil and has a creation timestamp. It should exist if desired is not nil.
+	// Events, tracked references and finalizers belong to resource, the reconciled resource.
+	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
+}
+
+// FinalizerHolder is an [ObjectManager] that sets a finalizer on the reconciled resource and removes it when Manage is
+// called without an actual and a desired object. A wrapper of an object manager should implement it too: before such a
+// call, reconcilers list the objects from the API server, because the cache may not have the latest object yet.
+type FinalizerHolder interface {
+	// HeldFinalizer returns the finalizer, or "" if the manager sets none.
+	HeldFinalizer() string
+}
+
+// sharingManager is an object manager that does not change actual objects, so that a cache can share them.
+type sharingManager[T client.Object] interface {
+	manage(ctx context.Context, resource client.Object, actual, desired T, how handling) (T, error)
+}
+
+// handling is how an object manager treats the objects of one call.
+type handling struct {
+	// shared reports whether the actual object is shared with a cache. A copy of it must be returned.
+	shared bool
+	// child reports whether the field owner of the root is recorded, which says that the controller made the object.
+	child bool
+	// unchanged reports whether an object is only deleted if it is still as it was read.
+	unchanged bool
+}
+
+// manageChild calls an object manager for a child of the resource, or for the resource itself.
+func manageChild[T client.Object](
+	ctx context.Context, manager ObjectManager[T], resource client.Object, actual, desired T, how handling,
+) (T, error) {
+	how.child = true
+	if manager, ok := manager.(sharingManager[T]); ok {
+		return manager.manage(ctx, resource, actual, desired, how)
+	}
+	return manager.Manage(guard.WithFieldOwner(ctx, fieldOwner(ctx)), resource, actual, desired)
+}
+
+// exists reports whether obj is a stored object.
+func exists(obj client.Object) bool {
+	if nilcheck.IsNilPointer(obj) {
+		return false
+	}
+	created := obj.GetCreationTimestamp()
+	return !created.IsZero()
+}
 
 var (
 	_ ObjectManager[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
@@ -291,4 +365,112 @@ func (r *UpdatingObjectManager[T]) writer(ctx context.Context, resource client.O
 // HeldFinalizer returns Finalizer. See [FinalizerHolder].
 func (r *UpdatingObjectManager[T]) HeldFinalizer() string {
 	return r.Finalizer
+}
+
+// unmerged finds fields of desired objects that MergeBeforeUpdate does not copy: their changes would have no effect,
+// and nothing else would show it. The zero value is ready to use. It is safe for concurrent use.
+type unmerged struct {
+	compared seldom
+	// logged has the paths that were logged.
+	logged sync.Map
+}
+
+// check logs and reports the fields that were set in the desired object and have another value after the merge. Each
+// object is compared once for each generation of the reconciled resource, and each field is logged once.
+func (u *unmerged) check(
+	ctx context.Context, log logr.Logger, resource, merged, desired client.Object, ignored []string,
+) {
+	if !log.Enabled() && !observe.IsObserved(ctx) || !u.compared.isNew(merged.GetUID(), resource.GetGeneration()) {
+		return
+	}
+	fields := []string{}
+	for _, d := range difference.Between(desired, merged) {
+		path := d.Field()
+		if before, _ := d.Values(); before == nil || !isAuthors(path) || isBelowAny(path, ignored) {
+			continue
+		}
+		if _, known := u.logged.LoadOrStore(path, true); !known || merged.GetUID() == "" {
+			fields = append(fields, path)
+		}
+	}
+	if len(fields) > 0 {
+		observe.Of(nil).Report(ctx, &observe.ProblemFound{Path: step.Names(ctx), Text: fmt.Sprintf(
+			"MergeBeforeUpdate does not copy %s to the existing %s, so changes of it have no effect; "+
+				"copy it, or list it in Unmerged", strings.Join(fields, ", "), identify(merged))})
+		log.Info("MergeBeforeUpdate does not copy fields of the desired object, so they are not updated. "+
+			"List them in Unmerged if that is intended", "resource", identify(merged), "fields", fields)
+	}
+}
+
+// isAuthors reports whether the author of a desired object may set a field: not the type, the status, nor metadata
+// other than labels and annotations.
+func isAuthors(path string) bool {
+	if isBelow(path, "metadata") {
+		return isBelow(path, "metadata.labels") || isBelow(path, "metadata.annotations")
+	}
+	return !isBelowAny(path, []string{"kind", "apiVersion", "status"})
+}
+
+func isBelowAny(path string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(other string) bool { return isBelow(path, strings.TrimPrefix(other, ".")) })
+}
+
+// seldom is a set of objects of fixed size that may contain some that were not added. The zero value is ready to use.
+type seldom struct {
+	bits [1024]atomic.Uint64
+}
+
+var seldomSeed = maphash.MakeSeed()
+
+// isNew adds an object in a generation of its parent, and reports whether it was missing. Objects without a UID, which
+// tests have, are always new.
+func (s *seldom) isNew(uid types.UID, generation int64) bool {
+	if uid == "" {
+		return true
+	}
+	at := (maphash.String(seldomSeed, string(uid)) ^ uint64(generation)*0x9e3779b97f4a7c15) % (1024 * 64)
+	bit := uint64(1) << (at % 64)
+	word := &s.bits[at/64]
+	return word.Load()&bit == 0 && word.Or(bit)&bit == 0
+}
+
+// ImmutableFields returns the paths of the fields because of which the API server refused an update, for example
+// "spec.selector", sorted. It returns nil unless every cause of the error is that a field cannot change: the update
+// would still be refused for another cause. It knows the texts of built-in kinds, and validation rules of custom
+// resources whose text ends with "immutable" or that are self == oldSelf without a text.
+func ImmutableFields(err error) []string {
+	status := apierrs.APIStatus(nil)
+	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if !saysImmutable(cause) {
+			return nil
+		}
+		fields = append(fields, cause.Field)
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// saysImmutable reports whether a field cannot change. The text of an invalid value begins with the value, which can
+// contain any text, so only its end is compared.
+func saysImmutable(cause metav1.StatusCause) bool {
+	switch cause.Type {
+	case metav1.CauseTypeFieldValueInvalid:
+		return slices.ContainsFunc([]string{
+			"immutable", ": may not change once set", ": failed rule: self == oldSelf", ": failed rule: oldSelf == self",
+		}, func(end string) bool { return strings.HasSuffix(cause.Message, end) })
+	case metav1.CauseTypeForbidden:
+		detail, ok := strings.CutPrefix(cause.Message, "Forbidden: ")
+		if !ok {
+			return false
+		}
+		detail, _, _ = strings.Cut(detail, "\n") // a difference follows
+		return strings.Contains(detail, " is immutable") || strings.HasPrefix(detail, "may not be changed") ||
+			strings.HasPrefix(detail, "updates to ") && strings.Contains(detail, " forbidden") ||
+			strings.HasPrefix(detail, "pod updates may not change ")
+	}
+	return false
 }

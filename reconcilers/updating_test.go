@@ -4,11 +4,21 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/duck"
@@ -381,4 +391,187 @@ func TestUpdatingObjectManager_LogsOnlyWhatHappens(t *testing.T) {
 		t, "messages", []string{"creating resource", "updating resource", "updated resource", "deleting unwanted resource"},
 		lines.messages(),
 	)
+}
+
+func refused(errs ...*field.Error) error {
+	return apierrs.NewInvalid(schema.GroupKind{Kind: "Thing"}, "thing", errs)
+}
+
+func ExampleImmutableFields() {
+	err := refused(field.Invalid(field.NewPath("spec", "selector"), "a=b", "field is immutable"))
+	fmt.Println(reconcilers.ImmutableFields(err))
+	// Output: [spec.selector]
+}
+
+// The texts are from kube-apiserver 1.37. TestRecreatingObjectManager of internal/tests/integration meets some of them.
+func TestImmutableFields(t *testing.T) {
+	at, spec := field.NewPath("spec"), []string{"spec"}
+	for name, tc := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"Deployment":        {refused(field.Invalid(at, "a", "field is immutable")), spec},
+		"wrapped":           {fmt.Errorf("update: %w", refused(field.Invalid(at, "", "field is immutable"))), spec},
+		"Service":           {refused(field.Invalid(at, "None", "may not change once set")), spec},
+		"PriorityClass":     {refused(field.Forbidden(at, "may not be changed in an update.")), spec},
+		"StatefulSet":       {refused(field.Forbidden(at, "updates to x for fields other than y are forbidden")), spec},
+		"ConfigMap":         {refused(field.Forbidden(at, "field is immutable when `immutable` is set")), spec},
+		"volume, with diff": {refused(field.Forbidden(at, "spec is immutable after creation\n- a\n+ b")), spec},
+		"Pod":               {refused(field.Forbidden(at, "pod updates may not change fields other than x\n-a")), spec},
+		"rule with text":    {refused(field.Invalid(at, "a", "Value is immutable")), spec},
+		"rule without text": {refused(field.Invalid(at, "a", "failed rule: self == oldSelf")), spec},
+		"two": {refused(
+			field.Invalid(at.Child("b"), "", "field is immutable"), field.Invalid(at.Child("a"), "", "field is immutable"),
+		), []string{"spec.a", "spec.b"}},
+
+		"another cause too": {refused(
+			field.Invalid(at, "", "field is immutable"), field.Invalid(at, "", "must be positive"),
+		), nil},
+		"the value says it":     {refused(field.Invalid(at, "field is immutable", "must be short")), nil},
+		"the diff says it":      {refused(field.Forbidden(at, "may not be empty\n+ a is immutable")), nil},
+		"rule on growth":        {refused(field.Invalid(at, "a", "failed rule: self >= oldSelf")), nil},
+		"required":              {refused(field.Required(at, "field is immutable")), nil},
+		"no causes":             {refused(), nil},
+		"another reason":        {apierrs.NewBadRequest("field is immutable"), nil},
+		"not from the server":   {errors.New("field is immutable"), nil},
+		"nil":                   {nil, nil},
+		"status has no details": {&apierrs.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			equal(t, "fields", tc.want, reconcilers.ImmutableFields(tc.err))
+		})
+	}
+}
+
+// Is a field reported that the author sets and the merge forgets? Once, without a request, and not if the author says
+// that it is intended.
+func TestUpdatingObjectManager_WhichFieldsAreNotMerged(t *testing.T) {
+	service := func(change func(*corev1.Service)) *corev1.Service {
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "it"},
+			Spec: corev1.ServiceSpec{
+				Selector: map[string]string{"app": "it"}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+			},
+		}
+		change(s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		desired  func(*corev1.Service)
+		merge    func(current, desired *corev1.Service)
+		unmerged []string
+		want     []string
+	}{
+		"all are merged": {
+			desired: func(s *corev1.Service) { s.Labels = map[string]string{"a": "b"} },
+			merge:   func(current, desired *corev1.Service) { current.Labels, current.Spec = desired.Labels, desired.Spec },
+		},
+		"two are forgotten": {
+			desired: func(s *corev1.Service) {
+				s.Labels, s.Spec.Type = map[string]string{"a": "b"}, corev1.ServiceTypeNodePort
+			},
+			merge: func(current, desired *corev1.Service) {
+				current.Spec.Ports, current.Spec.Selector = desired.Spec.Ports, desired.Spec.Selector
+			},
+			want: []string{`fields=["metadata.labels[a]" "spec.type"]`},
+		},
+		"one is forgotten on purpose": {
+			desired:  func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort },
+			merge:    func(current, desired *corev1.Service) { current.Spec.Ports = desired.Spec.Ports },
+			unmerged: []string{".spec.type"},
+		},
+		"not set by the author": {
+			desired: func(*corev1.Service) {},
+			merge:   func(current, _ *corev1.Service) { current.Spec.Type = corev1.ServiceTypeClusterIP },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := service(func(s *corev1.Service) { s.UID, s.ResourceVersion, s.CreationTimestamp = "uid", "999", longAgo })
+			w := newWorld(t, newResource(), actual)
+			logged := []string{}
+			ctx := logr.NewContext(w.Context(), funcr.New(func(_, args string) {
+				if _, fields, found := strings.Cut(args, `"fields"`); found && strings.Contains(args, "does not copy fields") {
+					logged = append(logged, "fields"+fields)
+				}
+			}, funcr.Options{}))
+			manager := &reconcilers.UpdatingObjectManager[*corev1.Service]{MergeBeforeUpdate: tc.merge, Unmerged: tc.unmerged}
+			var parent client.Object = &fixture.Resource{ObjectMeta: newResource().ObjectMeta}
+			current := actual
+			for range 3 {
+				var err error
+				if current, err = manager.Manage(ctx, parent, current, service(tc.desired)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(fmt.Sprint(tc.want), fmt.Sprint(logged)); diff != "" {
+				t.Errorf("unexpected log lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPatch(t *testing.T) {
+	with := func(generation int64, fields map[string]string) *fixture.Resource {
+		return newResource(func(r *fixture.Resource) { r.Generation, r.Spec.Fields = generation, fields })
+	}
+	failing := func(marshal, unmarshal bool) *fixture.Resource {
+		return newResource(func(r *fixture.Resource) { r.Spec.ErrOnMarshal, r.Spec.ErrOnUnmarshal = marshal, unmarshal })
+	}
+	for name, tc := range map[string]struct {
+		base, update, rebase client.Object
+		newErr, applyErr     error
+		want                 client.Object
+	}{
+		"nothing": {base: newResource(), update: newResource(), rebase: newResource(), want: newResource()},
+		"added": {
+			base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(1, nil),
+			want: with(1, map[string]string{"a": "1"}),
+		},
+		"removed": {
+			base: with(1, map[string]string{"a": "1", "b": "2"}), update: with(1, map[string]string{"b": "2"}),
+			rebase: with(1, map[string]string{"a": "3", "b": "2"}), want: with(1, map[string]string{"b": "2"}),
+		},
+		"unrelated fields": {
+			base: with(1, map[string]string{"a": "1"}), update: with(1, map[string]string{"a": "2"}),
+			rebase: with(1, map[string]string{"a": "1", "b": "2"}), want: with(1, map[string]string{"a": "2", "b": "2"}),
+		},
+		"another generation": {
+			base: with(1, nil), update: with(1, map[string]string{"a": "1"}), rebase: with(2, nil),
+			applyErr: reconcilers.PatchGenerationMismatch, want: with(2, nil),
+		},
+		"base cannot be encoded":   {base: failing(true, false), update: newResource(), newErr: fixture.ErrMarshal},
+		"update cannot be encoded": {base: newResource(), update: failing(true, false), newErr: fixture.ErrMarshal},
+		"rebase cannot be encoded": {
+			base: newResource(), update: newResource(), rebase: failing(true, false), applyErr: fixture.ErrMarshal,
+			want: failing(true, false),
+		},
+		"result cannot be decoded": {
+			base: newResource(), update: newResource(), rebase: failing(false, true), applyErr: fixture.ErrUnmarshal,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch, err := reconcilers.NewPatch(tc.base, tc.update)
+			wantErr(t, tc.newErr, err)
+			if err != nil {
+				return
+			}
+			wantErr(t, tc.applyErr, patch.Apply(tc.rebase))
+			if tc.want != nil {
+				equal(t, "patched object", tc.want, tc.rebase)
+			}
+		})
+	}
+	wantText(t, "patch generation did not match target", reconcilers.PatchGenerationMismatch)
+
+	t.Run("cannot be applied", func(t *testing.T) {
+		patch, err := reconcilers.NewPatch(
+			with(1, map[string]string{"a": "1", "b": "2"}), with(1, map[string]string{"b": "2"}),
+		)
+		wantErr(t, nil, err)
+		rebase := with(1, map[string]string{"b": "2"})
+		if err := patch.Apply(rebase); err == nil {
+			t.Error("removing a missing field did not fail")
+		}
+		equal(t, "object, which must not change", with(1, map[string]string{"b": "2"}), rebase)
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -291,5 +292,197 @@ func TestPeriodic_StatusIsNotStored(t *testing.T) {
 		_, err := r.Reconcile(context.Background(), testRequest)
 		wantErr(t, nil, err)
 		equal(t, "calls "+attempt, 2, inner.count)
+	}
+}
+
+type (
+	retry     = reconcilers.Retry[*fixture.Resource]
+	timeout   = reconcilers.Timeout[*fixture.Resource]
+	rateLimit = reconcilers.RateLimit[*fixture.Resource]
+	periodic  = reconcilers.Periodic[*fixture.Resource]
+	paused    = reconcilers.Paused[*fixture.Resource]
+)
+
+func TestDeferring_Validate(t *testing.T) {
+	invalid := &syncReconciler{Name: "x"}
+	const why = `: SyncReconciler "x" must implement Sync or SyncWithResult`
+	for name, tc := range map[string]validated{
+		"Retry": {reconciler: &retry{Reconciler: nothing()}},
+		"Retry, wrong": {
+			&retry{InitialDelay: -time.Second, MaxDelay: -time.Minute, MaxAttempts: -1}, []string{
+				`Retry "Retry" must implement Reconciler`,
+				`Retry "Retry" must define a positive InitialDelay, got -1s`,
+				`Retry "Retry" must define a MaxDelay of at least -1s, got -1m0s`,
+				`Retry "Retry" must not define a negative MaxAttempts, got -1`,
+			}, nil,
+		},
+		"Retry, invalid below": {
+			&retry{Reconciler: invalid}, nil, []string{`Retry "Retry" must have a valid Reconciler` + why},
+		},
+		"Timeout": {reconciler: &timeout{After: time.Second, Reconciler: nothing()}},
+		"Timeout, empty": {
+			&timeout{},
+			[]string{`Timeout "Timeout" must define a positive After, got 0s`, `Timeout "Timeout" must implement Reconciler`},
+			nil,
+		},
+		"Timeout, invalid below": {
+			&timeout{After: time.Second, Reconciler: invalid}, nil, []string{
+				`Timeout "Timeout" must have a valid Reconciler` + why,
+			},
+		},
+		"RateLimit": {reconciler: &rateLimit{Interval: time.Second, Reconciler: nothing()}},
+		"RateLimit, wrong": {
+			&rateLimit{Runs: -1}, []string{
+				`RateLimit "RateLimit" must define a positive Runs, got -1`,
+				`RateLimit "RateLimit" must define a positive Interval, got 0s`,
+				`RateLimit "RateLimit" must implement Reconciler`,
+			}, nil,
+		},
+		"RateLimit, invalid below": {
+			&rateLimit{Interval: time.Second, Reconciler: invalid}, nil, []string{
+				`RateLimit "RateLimit" must have a valid Reconciler` + why,
+			},
+		},
+		"Periodic": {reconciler: &periodic{Interval: time.Hour, Reconciler: nothing()}},
+		"Periodic, empty": {
+			&periodic{}, []string{
+				`Periodic "Periodic" must define a positive Interval, got 0s`, `Periodic "Periodic" must implement Reconciler`,
+			}, nil,
+		},
+		"Periodic, invalid below": {
+			&periodic{Interval: time.Hour, Reconciler: invalid}, nil, []string{
+				`Periodic "Periodic" must have a valid Reconciler` + why,
+			},
+		},
+		"Paused":        {reconciler: &paused{Condition: "Paused", Reconciler: nothing()}},
+		"Paused, empty": {&paused{Name: "n"}, []string{`Paused "n" must implement Reconciler`}, nil},
+		"Paused, without conditions": {
+			&reconcilers.Paused[*corev1.ConfigMap]{
+				Condition: "Paused", Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{},
+			},
+			[]string{`Paused "Paused" may not define Condition: ConfigMap has no field Conditions of type []metav1.Condition ` +
+				`in its status`},
+			nil,
+		},
+		"Paused, invalid below": {
+			&paused{Reconciler: invalid}, nil, []string{`Paused "Paused" must have a valid Reconciler` + why},
+		},
+	} {
+		t.Run(name, tc.check)
+	}
+}
+
+func TestPaused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotation, by string
+		want           string
+	}{
+		"not":                    {},
+		"not, said explicitly":   {annotation: "false"},
+		"true":                   {annotation: "true", want: "paused: annotation trueup.dev/paused"},
+		"with a reason":          {annotation: "until Friday", want: "paused: until Friday"},
+		"by the function":        {by: "cluster", want: "paused: cluster"},
+		"the function after no":  {annotation: "false", by: "cluster", want: "paused: cluster"},
+		"the annotation goes on": {annotation: "until Friday", by: "cluster", want: "paused: until Friday"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := newCalls()
+			r := &paused{
+				Reconciler: inner,
+				PausedBy:   func(context.Context, *fixture.Resource) (string, error) { return tc.by, nil },
+			}
+			resource := newResource()
+			if tc.annotation != "" {
+				metav1.SetMetaDataAnnotation(&resource.ObjectMeta, reconcilers.AnnotationPaused, tc.annotation)
+			}
+			result, err := r.Reconcile(context.Background(), resource)
+			equal(t, "result", reconcilers.Result{}, result)
+			if tc.want == "" {
+				wantErr(t, nil, err)
+				equal(t, "calls", 1, inner.count)
+				return
+			}
+			equal(t, "calls", 0, inner.count)
+			wantErr(t, reconcilers.ErrRetryAfter, err)
+			wantErr(t, reconcilers.ErrSkipStatusUpdate, err)
+			contains(t, err.Error(), tc.want)
+		})
+	}
+}
+
+func TestPaused_FunctionFails(t *testing.T) {
+	_, err := (&paused{
+		Reconciler: never(t), PausedBy: func(context.Context, *fixture.Resource) (string, error) { return "", errTest },
+	}).Reconcile(context.Background(), newResource())
+	wantErr(t, errTest, err)
+}
+
+// A paused resource is not written: not by the reconciler below, not its finalizers, not its status, also not while it
+// is being deleted.
+func TestPaused_WritesNothing(t *testing.T) {
+	for name, deleting := range map[string]bool{"alive": false, "being deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			resource := newResource()
+			resource.Finalizers = []string{"test.trueup.dev/mine"}
+			metav1.SetMetaDataAnnotation(&resource.ObjectMeta, reconcilers.AnnotationPaused, "true")
+			if deleting {
+				terminating(resource)
+			}
+			w := newWorld(t, resource)
+			inner := newCalls()
+			root := &resourceReconciler{
+				Type: &fixture.Resource{}, Config: w.Config,
+				Reconciler: &paused{Reconciler: &reconcilers.WithFinalizer[*fixture.Resource]{
+					Finalizer: "test.trueup.dev/mine", Reconciler: inner,
+				}},
+			}
+			request := requestFor(resource)
+			for range 3 {
+				_, err := root.Reconcile(context.Background(), request)
+				wantErr(t, nil, err)
+			}
+			equal(t, "writes and events", []string(nil), w.Writes())
+			equal(t, "calls", 0, inner.count)
+		})
+	}
+}
+
+// The condition costs one write when the resource is paused, and one when it resumes.
+func TestPaused_Condition(t *testing.T) {
+	resource := newResource()
+	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, reconcilers.AnnotationPaused, "until Friday")
+	w := newWorld(t, resource)
+	inner := newCalls()
+	root := &resourceReconciler{
+		Type: &fixture.Resource{}, Config: w.Config, Reconciler: &paused{Condition: "Paused", Reconciler: inner},
+	}
+	reconcile := func() {
+		t.Helper()
+		_, err := root.Reconcile(context.Background(), requestFor(resource))
+		wantErr(t, nil, err)
+	}
+	condition := func() *metav1.Condition {
+		for _, c := range stored(w, resource).Status.Conditions {
+			if c.Type == "Paused" {
+				return &c
+			}
+		}
+		return nil
+	}
+	reconcile()
+	if c := condition(); c == nil || c.Status != metav1.ConditionTrue || c.Message != "until Friday" {
+		t.Errorf("got condition %v", c)
+	}
+	w.Trace()
+	reconcile()
+	equal(t, "writes while paused", []string(nil), w.Writes())
+
+	resumed := stored(w, resource)
+	resumed.Annotations = nil
+	wantErr(t, nil, w.Server.Update(context.Background(), resumed))
+	reconcile()
+	equal(t, "calls after the resume", 1, inner.count)
+	if c := condition(); c != nil {
+		t.Errorf("the condition was not removed: %v", c)
 	}
 }
