@@ -123,6 +123,8 @@ func fillOther(obj client.Object) (known bool) {
 }
 
 // updateService keeps the values allocated for a service. IP families belong to the addresses.
+// Upstream: pkg/registry/core/service/storage/storage.go: patchAllocatedValues
+// Upstream: pkg/registry/core/service/storage/alloc.go: Allocators.initIPFamilyFields
 func updateService(s, stored *corev1.Service) {
 	KeepAllocated(s, stored)
 	spec, before := &s.Spec, &stored.Spec
@@ -139,6 +141,7 @@ func updateService(s, stored *corev1.Service) {
 }
 
 // updateJob keeps the selector and the labels that were generated when the job was created. They are immutable.
+// Upstream: pkg/registry/batch/job/strategy.go: generateSelectorIfNeeded
 func updateJob(j *batchv1.Job) {
 	labeled := len(j.Labels) > 0
 	Job(j)
@@ -151,6 +154,7 @@ func updateJob(j *batchv1.Job) {
 }
 
 // updateClaimTemplates keeps the kinds of claim templates. JSON has them, and the binary encoding of objects does not.
+// Upstream: pkg/apis/apps/v1/conversion.go: Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec
 func updateClaimTemplates(obj, stored *appsv1.StatefulSet) {
 	for i := range obj.Spec.VolumeClaimTemplates {
 		template := &obj.Spec.VolumeClaimTemplates[i]
@@ -161,6 +165,7 @@ func updateClaimTemplates(obj, stored *appsv1.StatefulSet) {
 }
 
 // updatePod keeps the values that the default admission plugins set in a pod.
+// Upstream: plugin/pkg/admission/priority/admission.go: Plugin.admitPod
 func updatePod(spec, stored *corev1.PodSpec) {
 	if spec.PriorityClassName == stored.PriorityClassName {
 		if spec.Priority == nil {
@@ -173,6 +178,7 @@ func updatePod(spec, stored *corev1.PodSpec) {
 }
 
 // updateVolumeClaim keeps the class and the volume that Kubernetes chose for a claim. They are immutable then.
+// Upstream: plugin/pkg/admission/storage/storageclass/setdefault/admission.go: claimDefaulterPlugin.Admit
 func updateVolumeClaim(spec, stored *corev1.PersistentVolumeClaimSpec) {
 	Set(&spec.VolumeName, stored.VolumeName)
 	if spec.StorageClassName == nil {
@@ -181,6 +187,7 @@ func updateVolumeClaim(spec, stored *corev1.PersistentVolumeClaimSpec) {
 }
 
 // keepAnnotation keeps an annotation that the server would add again.
+// Upstream: pkg/apis/apps/v1/conversion.go: Convert_apps_DaemonSet_To_v1_DaemonSet
 func keepAnnotation(obj, stored client.Object, name string) {
 	value, ok := stored.GetAnnotations()[name]
 	annotations := obj.GetAnnotations()

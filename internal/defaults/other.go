@@ -15,6 +15,8 @@ import (
 )
 
 // Secret sets the defaults of a Secret and moves stringData to data, as a server does when it decodes a Secret.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Secret
+// Upstream: pkg/apis/core/v1/conversion.go: Convert_v1_Secret_To_core_Secret
 func Secret(s *corev1.Secret) {
 	Set(&s.Type, corev1.SecretTypeOpaque)
 	if len(s.StringData) > 0 {
@@ -30,6 +32,7 @@ func Secret(s *corev1.Secret) {
 }
 
 // Namespace adds the label with the name of the namespace.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Namespace, SetDefaults_NamespaceStatus
 func Namespace(n *corev1.Namespace) {
 	if n.Name != "" && n.Labels[corev1.LabelMetadataName] != n.Name {
 		n.Labels = maps.Clone(n.Labels)
@@ -39,6 +42,7 @@ func Namespace(n *corev1.Namespace) {
 }
 
 // Node sets the defaults of a Node.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_NodeStatus
 func Node(n *corev1.Node) {
 	if n.Status.Allocatable == nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
@@ -48,6 +52,7 @@ func Node(n *corev1.Node) {
 }
 
 // VolumeClaim sets the defaults of a PersistentVolumeClaim.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_PersistentVolumeClaim
 func VolumeClaim(c *corev1.PersistentVolumeClaim) {
 	Set(&c.Status.Phase, corev1.ClaimPending)
 	defaultClaimSpec(&c.Spec)
@@ -57,6 +62,7 @@ func VolumeClaim(c *corev1.PersistentVolumeClaim) {
 }
 
 // syncDataSources copies the data source of a volume claim between its two fields. Clients may set either of them.
+// Upstream: pkg/api/persistentvolumeclaim/util.go: NormalizeDataSources
 func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
 	switch source, ref := spec.DataSource, spec.DataSourceRef; {
 	case source != nil && ref == nil:
@@ -67,6 +73,7 @@ func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
 }
 
 // PersistentVolume sets the defaults of a PersistentVolume.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_PersistentVolume, SetDefaults_HostPathVolumeSource
 func PersistentVolume(v *corev1.PersistentVolume) {
 	Set(&v.Status.Phase, corev1.VolumePending)
 	Set(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
@@ -81,6 +88,7 @@ func PersistentVolume(v *corev1.PersistentVolume) {
 }
 
 // LimitRange derives default limits and default requests of containers from each other.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_LimitRangeItem
 func LimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
@@ -107,6 +115,7 @@ func filledFrom(list, other corev1.ResourceList) corev1.ResourceList {
 }
 
 // Endpoints sets the defaults of Endpoints.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Endpoints
 func Endpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, but still served
 	for _, subset := range e.Subsets {
 		for i := range subset.Ports {
@@ -116,6 +125,7 @@ func Endpoints(e *corev1.Endpoints) { //nolint:staticcheck // deprecated, but st
 }
 
 // EndpointSlice sets the defaults of an EndpointSlice.
+// Upstream: pkg/apis/discovery/v1/defaults.go: SetDefaults_EndpointPort
 func EndpointSlice(s *discoveryv1.EndpointSlice) {
 	for i := range s.Ports {
 		SetPointer(&s.Ports[i].Name, "")
@@ -124,6 +134,7 @@ func EndpointSlice(s *discoveryv1.EndpointSlice) {
 }
 
 // NetworkPolicy sets the defaults of a NetworkPolicy.
+// Upstream: pkg/apis/networking/v1/defaults.go: SetDefaults_NetworkPolicy
 func NetworkPolicy(p *networkingv1.NetworkPolicy) {
 	for _, rule := range p.Spec.Ingress {
 		defaultPolicyPorts(rule.Ports)
@@ -139,6 +150,7 @@ func NetworkPolicy(p *networkingv1.NetworkPolicy) {
 	}
 }
 
+// Upstream: pkg/apis/networking/v1/defaults.go: SetDefaults_NetworkPolicyPort
 func defaultPolicyPorts(ports []networkingv1.NetworkPolicyPort) {
 	for i := range ports {
 		SetPointer(&ports[i].Protocol, corev1.ProtocolTCP)
@@ -146,6 +158,7 @@ func defaultPolicyPorts(ports []networkingv1.NetworkPolicyPort) {
 }
 
 // IngressClass sets the defaults of an IngressClass.
+// Upstream: pkg/apis/networking/v1/defaults.go: SetDefaults_IngressClass
 func IngressClass(c *networkingv1.IngressClass) {
 	if c.Spec.Parameters != nil {
 		SetPointer(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
@@ -153,17 +166,20 @@ func IngressClass(c *networkingv1.IngressClass) {
 }
 
 // RoleBinding sets the defaults of a RoleBinding.
+// Upstream: pkg/apis/rbac/v1/defaults.go: SetDefaults_RoleBinding
 func RoleBinding(b *rbacv1.RoleBinding) {
 	Set(&b.RoleRef.APIGroup, rbacv1.GroupName)
 	defaultSubjects(b.Subjects)
 }
 
 // ClusterRoleBinding sets the defaults of a ClusterRoleBinding.
+// Upstream: pkg/apis/rbac/v1/defaults.go: SetDefaults_ClusterRoleBinding
 func ClusterRoleBinding(b *rbacv1.ClusterRoleBinding) {
 	Set(&b.RoleRef.APIGroup, rbacv1.GroupName)
 	defaultSubjects(b.Subjects)
 }
 
+// Upstream: pkg/apis/rbac/v1/defaults.go: SetDefaults_Subject
 func defaultSubjects(subjects []rbacv1.Subject) {
 	for i := range subjects {
 		if kind := subjects[i].Kind; kind == rbacv1.UserKind || kind == rbacv1.GroupKind {
@@ -173,12 +189,14 @@ func defaultSubjects(subjects []rbacv1.Subject) {
 }
 
 // StorageClass sets the defaults of a StorageClass.
+// Upstream: pkg/apis/storage/v1/defaults.go: SetDefaults_StorageClass
 func StorageClass(c *storagev1.StorageClass) {
 	SetPointer(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 	SetPointer(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 }
 
 // CSIDriver sets the defaults of a CSIDriver.
+// Upstream: pkg/apis/storage/v1/defaults.go: SetDefaults_CSIDriver
 func CSIDriver(d *storagev1.CSIDriver) {
 	SetPointer(&d.Spec.AttachRequired, true)
 	SetPointer(&d.Spec.PodInfoOnMount, false)
@@ -193,6 +211,7 @@ func CSIDriver(d *storagev1.CSIDriver) {
 }
 
 // ValidatingWebhooks sets the defaults of a ValidatingWebhookConfiguration.
+// Upstream: pkg/apis/admissionregistration/v1/defaults.go: SetDefaults_ValidatingWebhook
 func ValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
@@ -204,6 +223,7 @@ func ValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
 }
 
 // MutatingWebhooks sets the defaults of a MutatingWebhookConfiguration.
+// Upstream: pkg/apis/admissionregistration/v1/defaults.go: SetDefaults_MutatingWebhook
 func MutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
@@ -215,6 +235,8 @@ func MutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
 	}
 }
 
+// Upstream: pkg/apis/admissionregistration/v1/defaults.go: SetDefaults_ValidatingWebhook, SetDefaults_MutatingWebhook
+// Upstream: pkg/apis/admissionregistration/v1/defaults.go: SetDefaults_Rule, SetDefaults_ServiceReference
 func defaultWebhook(
 	failure **admissionv1.FailurePolicyType, match **admissionv1.MatchPolicyType,
 	namespaces, objects **metav1.LabelSelector, timeout **int32, rules []admissionv1.RuleWithOperations,
@@ -234,11 +256,13 @@ func defaultWebhook(
 }
 
 // ValidatingPolicy sets the defaults of a ValidatingAdmissionPolicy.
+// Upstream: pkg/apis/admissionregistration/v1/defaults.go: SetDefaults_ValidatingAdmissionPolicySpec
 func ValidatingPolicy(p *admissionv1.ValidatingAdmissionPolicy) {
 	SetPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
 	defaultMatch(p.Spec.MatchConstraints)
 }
 
+// Upstream: pkg/apis/admissionregistration/v1/defaults.go: SetDefaults_MatchResources, SetDefaults_Rule
 func defaultMatch(match *admissionv1.MatchResources) {
 	if match == nil {
 		return

@@ -26,6 +26,7 @@ func SetPointer[T any](field **T, value T) {
 }
 
 // Pod sets the defaults of a Pod, except those of admission plugins.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Pod
 func Pod(pod *corev1.Pod) {
 	spec := &pod.Spec
 	if grace := spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
@@ -48,6 +49,7 @@ func Pod(pod *corev1.Pod) {
 }
 
 // requestLimits copies limits to missing requests. A server does this for pods only, not for templates.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Pod
 func requestLimits(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, ok := r.Requests[name]; !ok {
@@ -60,6 +62,7 @@ func requestLimits(r *corev1.ResourceRequirements) {
 }
 
 // defaultPodIPs makes podIP and the first of podIPs equal.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_PodStatus
 func defaultPodIPs(status *corev1.PodStatus) {
 	switch {
 	case status.PodIP == "" && len(status.PodIPs) > 0:
@@ -70,6 +73,7 @@ func defaultPodIPs(status *corev1.PodStatus) {
 }
 
 // PodSpec sets the defaults of the spec of a pod or pod template.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_PodSpec
 func PodSpec(spec *corev1.PodSpec) {
 	Set(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
@@ -96,6 +100,7 @@ func PodSpec(spec *corev1.PodSpec) {
 	}
 }
 
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Container, SetDefaults_Probe, SetDefaults_HTTPGetAction
 func defaultContainer(c *corev1.Container) {
 	Set(&c.ImagePullPolicy, pullPolicy(c.Image))
 	Set(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
@@ -132,6 +137,7 @@ func defaultContainer(c *corev1.Container) {
 }
 
 // httpActions returns all HTTP requests that are sent to a container.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_HTTPGetAction
 func httpActions(c *corev1.Container) []*corev1.HTTPGetAction {
 	var actions []*corev1.HTTPGetAction
 	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
@@ -149,6 +155,7 @@ func httpActions(c *corev1.Container) []*corev1.HTTPGetAction {
 	return actions
 }
 
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_ObjectFieldSelector
 func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
 		Set(&ref.APIVersion, "v1")
@@ -160,6 +167,8 @@ func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$`)
 
 // pullPolicy returns Always if the tag is latest or missing.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Container
+// Upstream: pkg/util/parsers/parsers.go: ParseImageName
 func pullPolicy(image string) corev1.PullPolicy {
 	name, _, digest := strings.Cut(image, "@")
 	tag := ""
@@ -172,6 +181,9 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Volume, SetDefaults_SecretVolumeSource
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_ConfigMapVolumeSource
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_DownwardAPIVolumeSource, SetDefaults_ProjectedVolumeSource
 func defaultVolume(v *corev1.Volume) {
 	if v.VolumeSource == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
@@ -211,12 +223,14 @@ func defaultVolume(v *corev1.Volume) {
 	}
 }
 
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_ObjectFieldSelector
 func defaultFieldRefs(items []corev1.DownwardAPIVolumeFile) {
 	for i := range items {
 		defaultFieldRef(items[i].FieldRef)
 	}
 }
 
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_PersistentVolumeClaimSpec
 func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 	SetPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	roundUp(spec.Resources.Limits)
@@ -224,6 +238,7 @@ func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 }
 
 // roundUp rounds quantities up to multiples of a thousandth.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_ResourceList
 func roundUp(list corev1.ResourceList) {
 	for name, q := range list {
 		if rounded := q.DeepCopy(); !rounded.RoundUp(resource.Milli) {

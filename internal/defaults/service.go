@@ -10,6 +10,7 @@ import (
 )
 
 // Service sets the defaults of a Service, except allocated values.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Service
 func Service(s *corev1.Service) {
 	spec := &s.Spec
 	Set(&spec.SessionAffinity, corev1.ServiceAffinityNone)
@@ -48,22 +49,26 @@ func Service(s *corev1.Service) {
 }
 
 // IsExternal reports whether a service is reachable from outside of the cluster.
+// Upstream: pkg/api/service/util.go: ExternallyAccessible
 func IsExternal(s *corev1.Service) bool {
 	return NeedsNodePorts(s) || s.Spec.Type == corev1.ServiceTypeClusterIP && len(s.Spec.ExternalIPs) > 0
 }
 
 // NeedsNodePorts reports whether a service has ports on the nodes.
+// Upstream: pkg/registry/core/service/strategy.go: needsNodePort
 func NeedsNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
 // NeedsHealthPort reports whether a service has a port for health checks on the nodes.
+// Upstream: pkg/registry/core/service/strategy.go: needsHCNodePort
 func NeedsHealthPort(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer &&
 		s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 // KeepAllocated copies the allocated values of the stored service that the writer omitted.
+// Upstream: pkg/registry/core/service/storage/storage.go: patchAllocatedValues, normalizeClusterIPs
 func KeepAllocated(s, old *corev1.Service) {
 	spec, before := &s.Spec, &old.Spec
 	if before.Type != corev1.ServiceTypeExternalName && spec.Type != corev1.ServiceTypeExternalName {
@@ -90,6 +95,7 @@ func KeepAllocated(s, old *corev1.Service) {
 }
 
 // keepNodePorts sets missing node ports to those of the old ports with the same names.
+// Upstream: pkg/registry/core/service/storage/storage.go: patchAllocatedValues
 func keepNodePorts(s, old *corev1.Service) {
 	used, named := map[int32]bool{}, map[string]int32{}
 	for _, port := range s.Spec.Ports {

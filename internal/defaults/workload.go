@@ -16,6 +16,7 @@ import (
 )
 
 // Deployment sets the defaults of a Deployment.
+// Upstream: pkg/apis/apps/v1/defaults.go: SetDefaults_Deployment
 func Deployment(d *appsv1.Deployment) {
 	SetPointer(&d.Spec.Replicas, 1)
 	strategy := &d.Spec.Strategy
@@ -31,12 +32,14 @@ func Deployment(d *appsv1.Deployment) {
 }
 
 // ReplicaSet sets the defaults of a ReplicaSet.
+// Upstream: pkg/apis/apps/v1/defaults.go: SetDefaults_ReplicaSet
 func ReplicaSet(r *appsv1.ReplicaSet) {
 	SetPointer(&r.Spec.Replicas, 1)
 	PodSpec(&r.Spec.Template.Spec)
 }
 
 // ReplicationController sets the defaults of a ReplicationController. Selector and labels are copied from its template.
+// Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_ReplicationController
 func ReplicationController(r *corev1.ReplicationController) {
 	SetPointer(&r.Spec.Replicas, 1)
 	if r.Spec.Template == nil {
@@ -54,6 +57,7 @@ func ReplicationController(r *corev1.ReplicationController) {
 }
 
 // DaemonSet sets the defaults of a DaemonSet.
+// Upstream: pkg/apis/apps/v1/defaults.go: SetDefaults_DaemonSet
 func DaemonSet(d *appsv1.DaemonSet) {
 	strategy := &d.Spec.UpdateStrategy
 	Set(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
@@ -67,6 +71,7 @@ func DaemonSet(d *appsv1.DaemonSet) {
 }
 
 // StatefulSet sets the defaults of a StatefulSet.
+// Upstream: pkg/apis/apps/v1/defaults.go: SetDefaults_StatefulSet
 func StatefulSet(s *appsv1.StatefulSet) {
 	Set(&s.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	strategy := &s.Spec.UpdateStrategy
@@ -92,6 +97,7 @@ func StatefulSet(s *appsv1.StatefulSet) {
 }
 
 // Job sets the defaults of a Job. Selector and labels are generated on creation, see [GenerateJob].
+// Upstream: pkg/apis/batch/v1/defaults.go: SetDefaults_Job
 func Job(j *batchv1.Job) {
 	defaultJobSpec(&j.Spec)
 	if len(j.Labels) == 0 {
@@ -119,6 +125,7 @@ func Job(j *batchv1.Job) {
 }
 
 // defaultJobSpec also sets the defaults of job templates, which have few of them.
+// Upstream: pkg/apis/batch/v1/defaults.go: SetDefaults_PodFailurePolicyOnPodConditionsPattern
 func defaultJobSpec(spec *batchv1.JobSpec) {
 	PodSpec(&spec.Template.Spec)
 	if spec.PodFailurePolicy != nil {
@@ -131,6 +138,7 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 }
 
 // CronJob sets the defaults of a CronJob.
+// Upstream: pkg/apis/batch/v1/defaults.go: SetDefaults_CronJob
 func CronJob(c *batchv1.CronJob) {
 	Set(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
 	SetPointer(&c.Spec.Suspend, false)
@@ -140,6 +148,7 @@ func CronJob(c *batchv1.CronJob) {
 }
 
 // GenerateJob adds the labels with name and UID of the job to its pod template, and the selector for them.
+// Upstream: pkg/registry/batch/job/strategy.go: generateSelectorIfNeeded, generateSelector
 func GenerateJob(j *batchv1.Job) {
 	if *j.Spec.ManualSelector {
 		return
@@ -174,6 +183,8 @@ func GenerateJob(j *batchv1.Job) {
 }
 
 // Autoscaler sets the defaults of a HorizontalPodAutoscaler.
+// Upstream: pkg/apis/autoscaling/v2/defaults.go: SetDefaults_HorizontalPodAutoscaler
+// Upstream: pkg/apis/autoscaling/v2/defaults.go: SetDefaults_HorizontalPodAutoscalerBehavior
 func Autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 	SetPointer(&h.Spec.MinReplicas, 1)
 	if len(h.Spec.Metrics) == 0 {
@@ -196,6 +207,8 @@ func Autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 	}
 }
 
+// Upstream: pkg/apis/autoscaling/v2/defaults.go: GenerateHPAScaleUpRules, GenerateHPAScaleDownRules
+// Upstream: pkg/apis/autoscaling/v2/defaults.go: copyHPAScalingRules
 func defaultScaling(rules *autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {
 	SetPointer(&rules.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
 	if rules.Policies == nil {

@@ -147,6 +147,7 @@ func (r *builtinRules[T]) updateStatus(obj, old client.Object) {
 	}
 }
 
+// Upstream: k8s.io/apiserver/pkg/registry/rest/create.go: BeforeCreate
 func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessor(obj, !r.builtin.cluster, r.name, metaPath)
 	errs = append(errs, qualifiedFinalizers(obj)...)
@@ -156,6 +157,7 @@ func (r *builtinRules[T]) validate(obj client.Object) field.ErrorList {
 	return errs
 }
 
+// Upstream: k8s.io/apiserver/pkg/registry/rest/update.go: BeforeUpdate
 func (r *builtinRules[T]) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
 	errs := append(r.layout.validateMetaUpdate(obj, old), qualifiedFinalizers(obj)...)
 	add := func(validate func(obj, old T) field.ErrorList) {

@@ -119,8 +119,8 @@ func (r *customRules) updateStatus(obj, old client.Object) {
 	obj.SetManagedFields(managed)
 }
 
-// ValidateType returns the problems of a custom object of another kind or version: ValidateTypeMeta in
-// k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go.
+// ValidateType returns the problems of a custom object of another kind or version.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateTypeMeta
 func (k *Kind) ValidateType(found schema.GroupVersionKind) (errs field.ErrorList) {
 	if found.Kind != k.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), found.Kind, "must be "+k.Kind))
@@ -131,10 +131,12 @@ func (k *Kind) ValidateType(found schema.GroupVersionKind) (errs field.ErrorList
 	return errs
 }
 
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: Validate
 func (r *customRules) validate(obj client.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(obj, r.kind.Namespaced, validation.NameIsDNSSubdomain, metaPath)
 }
 
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateUpdate
 func (r *customRules) validateUpdate(obj, old client.Object, _ bool) field.ErrorList {
 	return r.kind.layout.validateMetaUpdate(obj, old)
 }

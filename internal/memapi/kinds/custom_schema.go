@@ -68,6 +68,7 @@ func (r *schemaRules) defaults(obj client.Object) error {
 	return nil
 }
 
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: Validate
 func (r *schemaRules) validate(obj client.Object) field.ErrorList {
 	errs := r.customRules.validate(obj)
 	found := preventsRules(errs)
@@ -79,6 +80,7 @@ func (r *schemaRules) validate(obj client.Object) field.ErrorList {
 	}, fmt.Sprint("create ", found), obj)...)
 }
 
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: ValidateUpdate
 func (r *schemaRules) validateUpdate(obj, old client.Object, status bool) field.ErrorList {
 	errs := r.customRules.validateUpdate(obj, old, status)
 	found := preventsRules(errs)

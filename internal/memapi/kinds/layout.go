@@ -100,6 +100,7 @@ var lastingMeta = func() []int {
 func (l *layout) of(obj client.Object) bool { return reflect.TypeOf(obj).Elem() == l.goType }
 
 // validateMetaUpdate validates changes of metadata. Unchanged metadata is valid.
+// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateObjectMetaAccessorUpdate
 func (l *layout) validateMetaUpdate(obj, old client.Object) field.ErrorList {
 	if l != nil && l.of(obj) && l.of(old) && obj.GetResourceVersion() != "" && l.equalMeta(obj, old) {
 		return nil

@@ -109,6 +109,8 @@ func (s *crdSchema) decode(content map[string]any, withDefaults bool) error {
 }
 
 // validate returns the problems of content that is created, in addition to the given problems of its metadata.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: Validate
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: Validate
 func (s *crdSchema) validate(content map[string]any, found bool) field.ErrorList {
 	errs := inOrder(validation.ValidateCustomResource(nil, content, s.validator))
 	errs = append(errs, s.validateScale(content, false)...)
@@ -119,6 +121,9 @@ func (s *crdSchema) validate(content map[string]any, found bool) field.ErrorList
 
 // validateUpdate returns the problems of content that replaces old content. Problems that the old content has are
 // accepted.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateUpdate
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateStatusUpdate
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: ValidateUpdate
 func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bool) field.ErrorList {
 	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: s.structural})
 	var errs field.ErrorList
@@ -140,6 +145,7 @@ func (s *crdSchema) validateUpdate(content, old map[string]any, status, found bo
 }
 
 // checkRules adds the problems that CEL rules find. Rules are not evaluated if other problems prevent it.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: Validate, hasBlockingErr
 func (s *crdSchema) checkRules(
 	errs field.ErrorList, found bool, content, old map[string]any, options ...cel.Option,
 ) field.ErrorList {
@@ -162,6 +168,7 @@ func (s *crdSchema) checkRules(
 }
 
 // preventsRules reports whether a problem prevents the evaluation of rules.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go: hasBlockingErr
 func preventsRules(errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(err *field.Error) bool {
 		switch err.Type {
@@ -174,6 +181,8 @@ func preventsRules(errs field.ErrorList) bool {
 }
 
 // validateScale returns the problems of the fields in the scale subresource.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateScaleSpec
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go: ValidateScaleStatus
 func (s *crdSchema) validateScale(content map[string]any, status bool) field.ErrorList {
 	if s.scale == nil {
 		return nil

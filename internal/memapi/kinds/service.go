@@ -15,6 +15,7 @@ import (
 	"trueup.dev/internal/defaults"
 )
 
+// Upstream: pkg/registry/core/service/storage/storage.go: REST.beginCreate
 func createService(s *corev1.Service) {
 	if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
@@ -24,6 +25,8 @@ func createService(s *corev1.Service) {
 
 // updateService keeps allocated values that an update of a service leaves out, and removes those that its new type does
 // not use.
+// Upstream: pkg/registry/core/service/storage/storage.go: REST.beginUpdate, normalizeClusterIPs, patchAllocatedValues
+// Upstream: pkg/registry/core/service/strategy.go: svcStrategy.PrepareForUpdate
 func updateService(s, old *corev1.Service) {
 	defaults.KeepAllocated(s, old)
 	dropUnused(s, old)
@@ -34,6 +37,7 @@ func updateService(s, old *corev1.Service) {
 }
 
 // dropUnused removes the values that only the old type of a service uses, unless the update changes them.
+// Upstream: pkg/registry/core/service/strategy.go: dropTypeDependentFields
 func dropUnused(s, old *corev1.Service) {
 	spec, before := &s.Spec, &old.Spec
 	if before.Type != corev1.ServiceTypeExternalName && spec.Type == corev1.ServiceTypeExternalName {
@@ -72,6 +76,7 @@ func dropUnused(s, old *corev1.Service) {
 }
 
 // sameNodePorts reports whether all node ports of a service are node ports of the old one.
+// Upstream: pkg/registry/core/service/strategy.go: sameNodePorts
 func sameNodePorts(s, old *corev1.Service) bool {
 	kept := map[int32]bool{0: true}
 	for _, p := range old.Spec.Ports {
@@ -82,6 +87,7 @@ func sameNodePorts(s, old *corev1.Service) bool {
 
 // allocate assigns the addresses and ports that the type of a service needs. They derive from its name and UID: a
 // repeated history assigns the same ones, and a recreated service gets others. Ports of the old service are not free.
+// Upstream: pkg/registry/core/service/storage/alloc.go: Allocators.allocateCreate, Allocators.allocateUpdate
 func allocate(s, old *corev1.Service) {
 	spec := &s.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
@@ -102,6 +108,7 @@ func allocate(s, old *corev1.Service) {
 }
 
 // allocateFamilies assigns the IP families of a service. Without a policy, the number of families is kept.
+// Upstream: pkg/registry/core/service/storage/alloc.go: Allocators.initIPFamilyFields
 func allocateFamilies(s, old *corev1.Service) {
 	spec := &s.Spec
 	free := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 // to have any family
@@ -130,6 +137,8 @@ func allocateFamilies(s, old *corev1.Service) {
 	}
 }
 
+// Upstream: pkg/registry/core/service/storage/alloc.go: Allocators.txnAllocNodePorts, Allocators.updateNodePorts
+// Upstream: pkg/registry/core/service/storage/alloc.go: initNodePorts
 func allocatePorts(s, old *corev1.Service, name string) {
 	if !defaults.NeedsNodePorts(s) {
 		return

@@ -71,6 +71,7 @@ var services = strategyOf[*corev1.Service]{
 
 var namespaces = strategyOf[*corev1.Namespace]{
 	defaults: defaults.Namespace,
+	// Upstream: pkg/registry/core/namespace/strategy.go: namespaceStrategy.PrepareForCreate
 	create: func(n *corev1.Namespace) {
 		defaults.Namespace(n) // the name may have been generated
 		n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
@@ -78,12 +79,14 @@ var namespaces = strategyOf[*corev1.Namespace]{
 			n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
 		}
 	},
+	// Upstream: pkg/registry/core/namespace/strategy.go: namespaceStrategy.PrepareForUpdate
 	update:               func(n, old *corev1.Namespace) { n.Spec.Finalizers = old.Spec.Finalizers },
 	validateStatusUpdate: validateNamespaceStatus,
 }
 
 var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
-	defaults:       defaults.VolumeClaim,
+	defaults: defaults.VolumeClaim,
+	// Upstream: pkg/registry/core/persistentvolumeclaim/strategy.go: persistentvolumeclaimStrategy.PrepareForCreate
 	create:         func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending },
 	validate:       validateVolumeClaim,
 	validateUpdate: validateVolumeClaimUpdate,
@@ -91,9 +94,11 @@ var volumeClaims = strategyOf[*corev1.PersistentVolumeClaim]{
 
 var persistentVolumes = strategyOf[*corev1.PersistentVolume]{
 	defaults: defaults.PersistentVolume,
+	// Upstream: pkg/registry/core/persistentvolume/strategy.go: persistentvolumeStrategy.PrepareForCreate
 	create: func(v *corev1.PersistentVolume) {
 		v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.Now())}
 	},
+	// Upstream: pkg/registry/core/persistentvolume/strategy.go: persistentvolumeStatusStrategy.PrepareForUpdate
 	updateStatus: func(v, old *corev1.PersistentVolume) {
 		since, before := &v.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
 		switch same := v.Status.Phase == old.Status.Phase; {
@@ -107,6 +112,7 @@ var persistentVolumes = strategyOf[*corev1.PersistentVolume]{
 
 var endpointSlices = strategyOf[*discoveryv1.EndpointSlice]{
 	defaults: defaults.EndpointSlice,
+	// Upstream: pkg/registry/discovery/endpointslice/strategy.go: endpointSliceStrategy.PrepareForUpdate
 	changed: func(s, old *discoveryv1.EndpointSlice) bool {
 		return !maps.Equal(s.Labels, old.Labels) || s.AddressType != old.AddressType ||
 			!equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) || !equality.Semantic.DeepEqual(s.Ports, old.Ports)
@@ -116,27 +122,35 @@ var endpointSlices = strategyOf[*discoveryv1.EndpointSlice]{
 
 var csiDrivers = strategyOf[*storagev1.CSIDriver]{
 	defaults: defaults.CSIDriver,
-	create:   func(d *storagev1.CSIDriver) { d.Generation = 0 },
+	// Upstream: pkg/registry/storage/csidriver/strategy.go: csiDriverStrategy.PrepareForCreate
+	create: func(d *storagev1.CSIDriver) { d.Generation = 0 },
 }
 
 var priorityClasses = strategyOf[*schedulingv1.PriorityClass]{
+	// Upstream: pkg/apis/scheduling/v1/defaults.go: SetDefaults_PriorityClass
 	defaults: func(c *schedulingv1.PriorityClass) {
 		defaults.SetPointer(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
 	},
+	// Upstream: pkg/registry/scheduling/priorityclass/strategy.go: priorityClassStrategy.PrepareForUpdate
 	changed:        func(_, _ *schedulingv1.PriorityClass) bool { return false },
 	validateUpdate: validatePriorityClassUpdate,
 }
 
 var definitions = strategyOf[*apiextensionsv1.CustomResourceDefinition]{
+	// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go: SetDefaults_CustomResourceDefinition
 	defaults: func(d *apiextensionsv1.CustomResourceDefinition) {
 		apiextensionsv1.SetDefaults_CustomResourceDefinition(d)
 		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&d.Spec)
 	},
+	// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go: PrepareForCreate
 	create: func(d *apiextensionsv1.CustomResourceDefinition) { storeVersions(d) },
+	// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go: PrepareForUpdate
 	update: func(d, _ *apiextensionsv1.CustomResourceDefinition) { storeVersions(d) },
 }
 
 // storeVersions records the storage version.
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go: PrepareForCreate
+// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go: PrepareForUpdate
 func storeVersions(d *apiextensionsv1.CustomResourceDefinition) {
 	for _, v := range d.Spec.Versions {
 		if v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {

@@ -24,6 +24,8 @@ var (
 )
 
 // nameOf returns the rule for the names of a kind.
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetName
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateRBACName
 func nameOf(kind string) validation.ValidateNameFunc {
 	switch kind {
 	case "Namespace", "StatefulSet", "Service":
@@ -58,6 +60,7 @@ func inMapOrder(errs field.ErrorList) field.ErrorList {
 
 // qualifiedFinalizers refuses finalizers of built-in kinds without a domain. A server has this rule for the kinds of
 // the module k8s.io/kubernetes: the finalizer that it adds to CustomResourceDefinitions has no domain.
+// Upstream: pkg/apis/core/validation/validation.go: validateKubeFinalizerName
 func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
 	if _, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
 		return nil
@@ -81,6 +84,7 @@ func qualifiedFinalizers(obj metav1.Object) field.ErrorList {
 }
 
 // notNegative checks an optional number.
+// Upstream: k8s.io/apimachinery/pkg/api/validation/generic.go: ValidateNonnegativeField
 func notNegative[N int32 | int64](n *N, at *field.Path) field.ErrorList {
 	if n == nil {
 		return nil
@@ -97,6 +101,7 @@ func invalid(at *field.Path, value any, messages []string) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateDNS1123Label
 func dnsLabel(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -119,6 +124,8 @@ func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
 
 // selects checks a selector, and that it selects the labels of a template. The error about an empty selector contains
 // its type.
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentSpec, ValidateReplicaSetSpec
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetSpec
 func selects(selector *metav1.LabelSelector, template map[string]string, of string) field.ErrorList {
 	var errs field.ErrorList
 	at := specPath.Child("selector")
@@ -146,6 +153,7 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 }
 
 // validateIntOrPercent checks a number or percentage. Percentages may be limited to 100 %.
+// Upstream: pkg/apis/apps/validation/validation.go: ValidatePositiveIntOrPercent, IsNotMoreThan100Percent
 func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited bool) field.ErrorList {
 	if value == nil {
 		return nil
@@ -161,6 +169,7 @@ func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited boo
 }
 
 // percent returns the percentage of a number or percentage.
+// Upstream: pkg/apis/apps/validation/validation.go: getIntOrPercentValue
 func percent(value *intstr.IntOrString) int {
 	if value.Type == intstr.Int {
 		return int(value.IntVal)

@@ -21,6 +21,7 @@ import (
 
 const immutableMessage = "field is immutable when `immutable` is set"
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateConfigMap
 func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	size := 0
@@ -42,6 +43,7 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateConfigMapUpdate
 func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	if old.Immutable == nil || !*old.Immutable {
@@ -59,6 +61,7 @@ func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 	return append(errs, validateConfigMap(c)...)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateSecret
 func validateSecret(s *corev1.Secret) field.ErrorList {
 	var errs field.ErrorList
 	data := field.NewPath("data")
@@ -108,6 +111,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateSecretUpdate
 func validateSecretUpdate(s, old *corev1.Secret) field.ErrorList {
 	errs := validation.ValidateImmutableField(s.Type, old.Type, field.NewPath("type"))
 	if old.Immutable == nil || !*old.Immutable {
@@ -122,10 +126,12 @@ func validateSecretUpdate(s, old *corev1.Secret) field.ErrorList {
 	return append(errs, validateSecret(s)...)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaim
 func validateVolumeClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	return validateClaimSpec(&c.Spec, specPath)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimSpec
 func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.AccessModes) == 0 {
@@ -150,6 +156,8 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 }
 
 // validateVolumeClaimUpdate allows a claim to be bound once, and a bound claim to grow.
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate
+// Upstream: pkg/apis/core/validation/validation.go: validateStorageClassUpgradeFromNil
 func validateVolumeClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	spec, before := c.Spec.DeepCopy(), old.Spec.DeepCopy()
@@ -180,9 +188,11 @@ func validateVolumeClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.Error
 	)
 }
 
+// Upstream: pkg/apis/core/validation/events.go: ValidateEventCreate, ValidateEventUpdate
 func validateEvent(e *corev1.Event) field.ErrorList { return validateOldEvent(e, "reportingComponent") }
 
 // validateOldEvent applies to both APIs of events. Only events with a time have all limits.
+// Upstream: pkg/apis/core/validation/events.go: legacyValidateEvent
 func validateOldEvent(e *corev1.Event, controllerField string) (errs field.ErrorList) {
 	involved, isSystem := e.InvolvedObject.Namespace, e.Namespace == "default" || e.Namespace == "kube-system"
 	mismatch := involved == "" && !isSystem
@@ -226,6 +236,7 @@ func validateOldEvent(e *corev1.Event, controllerField string) (errs field.Error
 }
 
 // validateNewEventUpdate is validateOldEvent for events of the group events.k8s.io.
+// Upstream: pkg/apis/core/validation/events.go: ValidateEventUpdate
 func validateNewEventUpdate(e, _ *eventsv1.Event) field.ErrorList {
 	return validateOldEvent(&corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}, InvolvedObject: e.Regarding, EventTime: e.EventTime,
@@ -235,6 +246,7 @@ func validateNewEventUpdate(e, _ *eventsv1.Event) field.ErrorList {
 }
 
 // validateNewEvent applies to new events of the group events.k8s.io.
+// Upstream: pkg/apis/core/validation/events.go: ValidateEventCreate, validateV1EventSeries
 func validateNewEvent(e *eventsv1.Event) field.ErrorList {
 	errs := validateNewEventUpdate(e, nil)
 	if e.Series != nil && e.Series.Count < 2 {

@@ -94,6 +94,9 @@ func jobIsFinished(j *batchv1.Job) bool {
 	return jobIs(j, batchv1.JobComplete) || jobIs(j, batchv1.JobFailed)
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: validateJobStatus, ValidateJobUpdateStatus
+// Upstream: pkg/apis/batch/validation/validation.go: ValidateJobStatusUpdate
+// Upstream: pkg/registry/batch/job/strategy.go: getStatusValidationOptions
 func validateJobStatus(j, old *batchv1.Job) field.ErrorList {
 	s, before := &j.Status, &old.Status
 	var errs field.ErrorList

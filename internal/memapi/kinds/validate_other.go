@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Upstream: pkg/apis/networking/validation/validation.go: ValidateIngressSpec, validateIngressRules
+// Upstream: pkg/apis/networking/validation/validation.go: validateHTTPIngressRuleValue
 func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	var errs field.ErrorList
 	if i.Spec.DefaultBackend == nil && len(i.Spec.Rules) == 0 {
@@ -49,6 +51,7 @@ func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/networking/validation/validation.go: validateHTTPIngressPath
 func validateIngressPath(p *networkingv1.HTTPIngressPath, at *field.Path) field.ErrorList {
 	if p.PathType == nil {
 		return field.ErrorList{field.Required(at.Child("pathType"), "pathType must be specified")}
@@ -64,6 +67,7 @@ func validateIngressPath(p *networkingv1.HTTPIngressPath, at *field.Path) field.
 	return append(errs, validateBackend(&p.Backend, at.Child("backend"))...)
 }
 
+// Upstream: pkg/apis/networking/validation/validation.go: validateIngressBackend
 func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.ErrorList {
 	switch {
 	case b.Resource != nil && b.Service != nil:
@@ -100,6 +104,7 @@ type budgetSpec struct {
 	UnhealthyPodEvictionPolicy *policyv1.UnhealthyPodEvictionPolicyType
 }
 
+// Upstream: pkg/apis/policy/validation/validation.go: ValidatePodDisruptionBudgetSpec
 func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	var errs field.ErrorList
 	spec := &b.Spec
@@ -123,8 +128,10 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	)
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateRole
 func validateRole(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateClusterRole
 func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	errs := validateRules(r.Rules, false)
 	if r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) == 0 {
@@ -134,6 +141,7 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidatePolicyRule
 func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	var errs, missing field.ErrorList
 	for i, rule := range rules {
@@ -171,14 +179,18 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	return append(errs, missing...)
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateRoleBinding
 func validateRoleBinding(b *rbacv1.RoleBinding) field.ErrorList {
 	return validateBinding(b.RoleRef, b.Subjects, true, "Role", "ClusterRole")
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateClusterRoleBinding
 func validateClusterRoleBinding(b *rbacv1.ClusterRoleBinding) field.ErrorList {
 	return validateBinding(b.RoleRef, b.Subjects, false, "ClusterRole")
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateRoleBinding, ValidateClusterRoleBinding
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateRoleBindingSubject
 func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, kinds ...string) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("roleRef")
@@ -216,10 +228,12 @@ func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced b
 	return append(errs, missing...)
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateRoleBindingUpdate
 func validateRoleBindingUpdate(b, old *rbacv1.RoleBinding) field.ErrorList {
 	return validation.ValidateImmutableField(roleRef(b.RoleRef), roleRef(old.RoleRef), field.NewPath("roleRef"))
 }
 
+// Upstream: pkg/apis/rbac/validation/validation.go: ValidateClusterRoleBindingUpdate
 func validateClusterRoleBindingUpdate(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 	return validation.ValidateImmutableField(roleRef(b.RoleRef), roleRef(old.RoleRef), field.NewPath("roleRef"))
 }
@@ -227,6 +241,7 @@ func validateClusterRoleBindingUpdate(b, old *rbacv1.ClusterRoleBinding) field.E
 // roleRef is the form of a role reference in errors.
 type roleRef struct{ APIGroup, Kind, Name string }
 
+// Upstream: pkg/apis/coordination/validation/validation.go: ValidateLeaseSpec
 func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	var errs field.ErrorList
 	if n := l.Spec.LeaseDurationSeconds; n != nil && *n <= 0 {
@@ -238,6 +253,8 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/autoscaling/validation/validation.go: validateHorizontalPodAutoscalerSpec
+// Upstream: pkg/apis/autoscaling/validation/validation.go: ValidateCrossVersionObjectReference, ValidateAPIVersion
 func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 	var errs field.ErrorList
 	spec := &h.Spec
@@ -268,6 +285,7 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	return errs
 }
 
+// Upstream: pkg/apis/scheduling/validation/validation.go: ValidatePriorityClassUpdate
 func validatePriorityClassUpdate(c, old *schedulingv1.PriorityClass) field.ErrorList {
 	if c.Value != old.Value {
 		return field.ErrorList{field.Forbidden(field.NewPath("value"), "may not be changed in an update.")}
@@ -275,6 +293,7 @@ func validatePriorityClassUpdate(c, old *schedulingv1.PriorityClass) field.Error
 	return nil
 }
 
+// Upstream: pkg/apis/storage/validation/validation.go: ValidateStorageClassUpdate
 func validateStorageClassUpdate(c, old *storagev1.StorageClass) field.ErrorList {
 	errs := validation.ValidateImmutableField(c.Parameters, old.Parameters, field.NewPath("parameters"))
 	if c.Provisioner != old.Provisioner {
@@ -289,6 +308,7 @@ func validateStorageClassUpdate(c, old *storagev1.StorageClass) field.ErrorList 
 	)
 }
 
+// Upstream: pkg/apis/discovery/validation/validation.go: ValidateEndpointSliceUpdate
 func validateEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 	if s.AddressType != old.AddressType {
 		return field.ErrorList{field.Invalid(field.NewPath("addressType"), nil, validation.FieldImmutableErrorMsg)}
@@ -296,6 +316,7 @@ func validateEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) field.ErrorL
 	return nil
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateControllerRevisionUpdate
 func validateRevisionUpdate(r, old *appsv1.ControllerRevision) field.ErrorList {
 	return validation.ValidateImmutableField(r.Data, old.Data, field.NewPath("data"))
 }

@@ -15,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Upstream: pkg/apis/core/validation/validation.go: validatePodMetadataAndSpec
 func validatePod(p *corev1.Pod) field.ErrorList {
 	return validatePodSpec(&p.Spec, specPath, nil)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePodTemplateSpec
 func validatePodTemplate(
 	t *corev1.PodTemplateSpec, at *field.Path, claims []corev1.PersistentVolumeClaim,
 ) field.ErrorList {
@@ -27,6 +29,8 @@ func validatePodTemplate(
 }
 
 // validatePodSpec also takes the volume claims that become volumes of the same names.
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePodSpec, ValidateVolumes, validateProjectionSources
+// Upstream: pkg/apis/core/validation/validation.go: validateRestartPolicy, validateDNSPolicy
 func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	volumes := map[string]bool{}
@@ -74,6 +78,8 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.Persi
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateContainers, validateInitContainers, validateContainerCommon
+// Upstream: pkg/apis/core/validation/validation.go: ValidateEnv, validatePullPolicy
 func validateContainers(containers []corev1.Container, at *field.Path, names, volumes map[string]bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range containers {
@@ -109,6 +115,7 @@ func validateContainers(containers []corev1.Container, at *field.Path, names, vo
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateContainerPorts
 func validateContainerPorts(ports []corev1.ContainerPort, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
@@ -141,6 +148,7 @@ func validateContainerPorts(ports []corev1.ContainerPort, at *field.Path) field.
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateVolumeMounts, IsMatchedVolume
 func validateMounts(mounts []corev1.VolumeMount, volumes map[string]bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	paths := map[string]bool{}
@@ -163,6 +171,7 @@ func validateMounts(mounts []corev1.VolumeMount, volumes map[string]bool, at *fi
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateResourceRequirements
 func validateResources(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
@@ -186,6 +195,7 @@ var updatableFields = strings.Join([]string{
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 }, ",")
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePodUpdate, ValidateContainerUpdates
 func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 	for _, lists := range []struct {
 		name        string
@@ -244,6 +254,7 @@ func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateOnlyAddedTolerations
 func hasAll(tolerations, before []corev1.Toleration) bool {
 	for i := range before {
 		found := false

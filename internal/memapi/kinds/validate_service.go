@@ -14,6 +14,8 @@ import (
 	"trueup.dev/internal/defaults"
 )
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateServiceCreate
+// Upstream: pkg/registry/core/service/storage/alloc.go: Allocators.initIPFamilyFields
 func validateNewService(s *corev1.Service) field.ErrorList {
 	if errs := validateFamilies(&s.Spec); len(errs) > 0 {
 		return errs
@@ -21,6 +23,7 @@ func validateNewService(s *corev1.Service) field.ErrorList {
 	return validateService(s)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateService, validateServiceExternalTrafficPolicy
 func validateService(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	spec, headless := &s.Spec, s.Spec.ClusterIP == corev1.ClusterIPNone
@@ -67,6 +70,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 }
 
 // validateServiceKind validates what ExternalName and headless services may have.
+// Upstream: pkg/apis/core/validation/validation.go: validateService, ValidateServiceClusterIPsRelatedFields
 func validateServiceKind(s *corev1.Service, headless bool) (errs field.ErrorList) {
 	spec := &s.Spec
 	switch {
@@ -94,6 +98,7 @@ func validateServiceKind(s *corev1.Service, headless bool) (errs field.ErrorList
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateServicePort
 func validateServicePort(port *corev1.ServicePort, named bool, names map[string]bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if port.Name != "" || named {
@@ -121,6 +126,7 @@ func validateServicePort(port *corev1.ServicePort, named bool, names map[string]
 	)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateServiceClusterIPsRelatedFields
 func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
 	at := specPath.Child("clusterIPs")
 	switch {
@@ -152,6 +158,7 @@ type servicePort struct {
 	NodePort    int32
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: validateService
 func validatePortNumbers(spec *corev1.ServiceSpec) field.ErrorList {
 	var errs field.ErrorList
 	at := specPath.Child("ports")
@@ -178,6 +185,7 @@ func validatePortNumbers(spec *corev1.ServiceSpec) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateServiceUpdate
 func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	if errs := validateClusterIPs(&s.Spec); len(errs) > 0 {
 		return errs // addresses cannot be allocated
@@ -190,6 +198,7 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 
 // validateFamilies refuses addresses that only a dual-stack cluster has. Headless services without a selector may have
 // any.
+// Upstream: pkg/registry/core/service/storage/alloc.go: Allocators.initIPFamilyFields
 func validateFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	if spec.Type == corev1.ServiceTypeExternalName || spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
 		return nil
@@ -211,6 +220,7 @@ func validateFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 
 // validateAddresses refuses changes of the addresses of a service, unless its type changes to or from one without
 // addresses.
+// Upstream: pkg/apis/core/validation/validation.go: validateUpgradeDowngradeClusterIPs
 func validateAddresses(s, old *corev1.Service) field.ErrorList {
 	ips, before := s.Spec.ClusterIPs, old.Spec.ClusterIPs
 	headless := s.Spec.ClusterIP == corev1.ClusterIPNone && old.Spec.ClusterIP == corev1.ClusterIPNone
@@ -230,6 +240,7 @@ func validateAddresses(s, old *corev1.Service) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateServiceStatusUpdate, ValidateLoadBalancerStatus
 func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) > 0 {
 		return field.ErrorList{

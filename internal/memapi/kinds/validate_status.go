@@ -17,6 +17,8 @@ type count struct {
 	value int32
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentStatus, ValidateReplicaSetStatus
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetStatus
 func validateCounts(replicas int32, counts []count, ready, available int32, availableMessage string) field.ErrorList {
 	errs := validation.ValidateNonnegativeField(int64(replicas), statusPath.Child("replicas"))
 	for _, c := range counts {
@@ -35,6 +37,7 @@ func validateCounts(replicas int32, counts []count, ready, available int32, avai
 
 const greaterThanReady = "cannot be greater than readyReplicas"
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentStatus
 func validateDeploymentStatus(d, _ *appsv1.Deployment) field.ErrorList {
 	s := &d.Status
 	return validateCounts(s.Replicas,
@@ -46,6 +49,7 @@ func validateDeploymentStatus(d, _ *appsv1.Deployment) field.ErrorList {
 		s.ReadyReplicas, s.AvailableReplicas, greaterThanReady)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateReplicaSetStatus
 func validateReplicaSetStatus(r, _ *appsv1.ReplicaSet) field.ErrorList {
 	s := &r.Status
 	return validateCounts(s.Replicas,
@@ -57,6 +61,7 @@ func validateReplicaSetStatus(r, _ *appsv1.ReplicaSet) field.ErrorList {
 		s.ReadyReplicas, s.AvailableReplicas, greaterThanReady)
 }
 
+// Upstream: pkg/apis/core/validation/validation.go: ValidateReplicationControllerStatus
 func validateReplicationControllerStatus(r, _ *corev1.ReplicationController) field.ErrorList {
 	s := &r.Status
 	return validateCounts(s.Replicas,
@@ -68,6 +73,7 @@ func validateReplicationControllerStatus(r, _ *corev1.ReplicationController) fie
 		s.ReadyReplicas, s.AvailableReplicas, greaterThanReady)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetStatus
 func validateStatefulSetStatus(s, _ *appsv1.StatefulSet) field.ErrorList {
 	status := &s.Status
 	return validateCounts(status.Replicas, []count{
@@ -78,6 +84,7 @@ func validateStatefulSetStatus(s, _ *appsv1.StatefulSet) field.ErrorList {
 	}, status.ReadyReplicas, status.AvailableReplicas, "cannot be greater than status.readyReplicas")
 }
 
+// Upstream: pkg/apis/policy/validation/validation.go: ValidatePodDisruptionBudgetStatusUpdate
 func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 	errs := metavalidation.ValidateConditions(b.Status.Conditions, statusPath.Child("conditions"))
 	errs = append(errs, notNegative(&b.Status.DisruptionsAllowed, statusPath.Child("disruptionsAllowed"))...)
@@ -87,6 +94,7 @@ func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 }
 
 // validateNamespaceStatus checks that the phase of a namespace matches its deletion.
+// Upstream: pkg/apis/core/validation/validation.go: ValidateNamespaceStatusUpdate
 func validateNamespaceStatus(n, _ *corev1.Namespace) field.ErrorList {
 	at := statusPath.Child("Phase")
 	switch deleted := n.DeletionTimestamp != nil; {

@@ -19,6 +19,8 @@ type webhook struct {
 	versions    []string
 }
 
+// Upstream: pkg/apis/admissionregistration/validation/validation.go: validateMutatingWebhookConfiguration
+// Upstream: pkg/apis/admissionregistration/validation/validation.go: validateMutatingWebhook
 func validateMutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
 	var hooks []webhook
 	for i := range c.Webhooks {
@@ -28,6 +30,8 @@ func validateMutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) field
 	return validateWebhooks(hooks)
 }
 
+// Upstream: pkg/apis/admissionregistration/validation/validation.go: validateValidatingWebhookConfiguration
+// Upstream: pkg/apis/admissionregistration/validation/validation.go: validateValidatingWebhook
 func validateValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
 	var hooks []webhook
 	for i := range c.Webhooks {
@@ -38,6 +42,8 @@ func validateValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) f
 }
 
 // validateWebhooks requires what all webhooks have. Rules, selectors and match conditions are not validated.
+// Upstream: pkg/apis/admissionregistration/validation/validation.go: validateMutatingWebhook, validateValidatingWebhook
+// Upstream: pkg/apis/admissionregistration/validation/validation.go: validateAdmissionReviewVersions
 func validateWebhooks(hooks []webhook) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}

@@ -19,6 +19,8 @@ import (
 var templatePath = specPath.Child("template")
 
 // runsAlways checks the template of pods that are always restarted.
+// Upstream: pkg/apis/apps/validation/validation.go: ValidatePodTemplateSpecForReplicaSet, ValidateStatefulSetSpec
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDaemonSetSpec
 func runsAlways(t *corev1.PodTemplateSpec, of string) field.ErrorList {
 	var errs field.ErrorList
 	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
@@ -40,6 +42,7 @@ func runsAlways(t *corev1.PodTemplateSpec, of string) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentSpec, ValidatePodTemplateSpecForReplicaSet
 func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	spec := &d.Spec
 	errs := notNegative(spec.Replicas, specPath.Child("replicas"))
@@ -60,6 +63,7 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentStrategy, ValidateRollingUpdateDeployment
 func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) field.ErrorList {
 	rolling := at.Child("rollingUpdate")
 	switch {
@@ -83,10 +87,12 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 	return errs
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentUpdate
 func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 	return validation.ValidateImmutableField(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateReplicaSetSpec, ValidatePodTemplateSpecForReplicaSet
 func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	errs := notNegative(r.Spec.Replicas, specPath.Child("replicas"))
 	errs = append(errs, notNegative(&r.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))...)
@@ -95,6 +101,7 @@ func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	return append(errs, runsAlways(&r.Spec.Template, "ReplicaSet")...)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateReplicaSetUpdate
 func validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
 	return validation.ValidateImmutableField(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
 }
@@ -105,6 +112,7 @@ type rollingUpdate struct {
 	MaxUnavailable *intstr.IntOrString
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetSpec, validateRollingUpdateStatefulSet
 func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	spec := &s.Spec
 	var errs field.ErrorList
@@ -140,6 +148,7 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return append(errs, runsAlways(&spec.Template, "StatefulSet")...)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSet, validateVolumeClaimTemplates
 func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	errs := validateStatefulSet(s)
 	if s.Spec.ServiceName != "" {
@@ -156,6 +165,7 @@ func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate
 func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	spec, before := &s.Spec, &old.Spec
 	errs := validateStatefulSet(s)
@@ -177,6 +187,7 @@ func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDaemonSetSpec, ValidateDaemonSetUpdateStrategy
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	errs := selects(d.Spec.Selector, d.Spec.Template.Labels, "daemonset")
 	errs = append(errs, validatePodTemplate(&d.Spec.Template, templatePath, nil)...)
@@ -192,10 +203,12 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	return append(errs, notNegative(d.Spec.RevisionHistoryLimit, specPath.Child("revisionHistoryLimit"))...)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateDaemonSetSpecUpdate
 func validateDaemonSetUpdate(d, old *appsv1.DaemonSet) field.ErrorList {
 	return validation.ValidateImmutableField(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: ValidateJobCreate
 func validateJob(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	if !*j.Spec.ManualSelector {
@@ -204,6 +217,7 @@ func validateJob(j *batchv1.Job) field.ErrorList {
 	return append(errs, validateJobSelector(j)...)
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: ValidateJobSpec
 func validateJobSelector(j *batchv1.Job) field.ErrorList {
 	errs := validateJobSpec(&j.Spec, specPath)
 	if j.Spec.Selector == nil {
@@ -222,6 +236,7 @@ func validateJobSelector(j *batchv1.Job) field.ErrorList {
 }
 
 // validateGenerated checks that the labels and selector that are generated for a job are not set.
+// Upstream: pkg/apis/batch/validation/validation.go: validateGeneratedSelector
 func validateGenerated(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	want := labels.Set{}
@@ -247,6 +262,7 @@ func validateGenerated(j *batchv1.Job) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: validateJobSpec
 func validateJobSpec(spec *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	errs := notNegative(spec.Parallelism, at.Child("parallelism"))
 	errs = append(errs, notNegative(spec.Completions, at.Child("completions"))...)
@@ -266,6 +282,7 @@ func validateJobSpec(spec *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: ValidateJobSpecUpdate, validateCompletions
 func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	spec, before := &j.Spec, &old.Spec
 	errs := validateJobSelector(j)
@@ -309,6 +326,8 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 }
 
 // validateJobTemplateUpdate allows scheduling and resources of the pods of a suspended job without pods to change.
+// Upstream: pkg/apis/batch/validation/validation.go: validatePodTemplateUpdate
+// Upstream: pkg/registry/batch/job/strategy.go: validationOptionsForJob, shouldAllowMutablePodTemplate
 func validateJobTemplateUpdate(spec *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
 	before := &old.Spec.Template
 	if old.Spec.Suspend != nil && *old.Spec.Suspend && old.Status.StartTime == nil && old.Status.Active == 0 {
@@ -323,6 +342,8 @@ func validateJobTemplateUpdate(spec *batchv1.JobSpec, old *batchv1.Job) field.Er
 	return validation.ValidateImmutableField(&spec.Template, before, templatePath)
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: validateCronJobSpec, validateScheduleFormat
+// Upstream: pkg/apis/batch/validation/validation.go: validateConcurrencyPolicy, ValidateJobTemplateSpec
 func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	var errs field.ErrorList
 	if schedule := c.Spec.Schedule; schedule != "" && !strings.HasPrefix(schedule, "@") {
@@ -353,6 +374,7 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	return errs
 }
 
+// Upstream: pkg/apis/batch/validation/validation.go: ValidateCronJobCreate
 func validateNewCronJob(c *batchv1.CronJob) field.ErrorList {
 	errs := validateCronJob(c)
 	if len(c.Name) > 52 { // the names of jobs have a suffix

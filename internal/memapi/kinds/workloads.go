@@ -20,10 +20,12 @@ import (
 // deployments also count changes of annotations, because their replica sets get them.
 var deployments = strategyOf[*appsv1.Deployment]{
 	defaults: defaults.Deployment,
+	// Upstream: pkg/registry/apps/deployment/strategy.go: deploymentStrategy.PrepareForUpdate
 	changed: func(d, old *appsv1.Deployment) bool {
 		return !equal(reflect.ValueOf(&d.Spec).Elem(), reflect.ValueOf(&old.Spec).Elem()) ||
 			!maps.Equal(d.Annotations, old.Annotations)
 	},
+	// Upstream: pkg/registry/apps/deployment/strategy.go: deploymentStatusStrategy.PrepareForUpdate
 	updateStatus:         func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
 	validate:             validateDeployment,
 	validateUpdate:       validateDeploymentUpdate,
@@ -46,12 +48,14 @@ var (
 	}
 	cronJobs = strategyOf[*batchv1.CronJob]{
 		defaults: defaults.CronJob, validate: validateNewCronJob, replaceValidate: true,
+		// Upstream: pkg/apis/batch/validation/validation.go: ValidateCronJobUpdate
 		validateUpdate: func(c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(c) },
 	}
 	replicationControllers = strategyOf[*corev1.ReplicationController]{
 		defaults: defaults.ReplicationController, validateStatusUpdate: validateReplicationControllerStatus,
 	}
 	podTemplates = strategyOf[*corev1.PodTemplate]{
+		// Upstream: pkg/apis/core/v1/zz_generated.defaults.go: SetObjectDefaults_PodTemplate
 		defaults: func(t *corev1.PodTemplate) { defaults.PodSpec(&t.Template.Spec) },
 	}
 )
@@ -59,12 +63,14 @@ var (
 // daemonSets count changes of their template in an annotation.
 var daemonSets = strategyOf[*appsv1.DaemonSet]{
 	defaults: defaults.DaemonSet,
+	// Upstream: pkg/registry/apps/daemonset/strategy.go: daemonSetStrategy.PrepareForCreate
 	create: func(d *appsv1.DaemonSet) {
 		if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64); err != nil || n < 1 {
 			d.Annotations = maps.Clone(d.Annotations)
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, appsv1.DeprecatedTemplateGeneration, "1")
 		}
 	},
+	// Upstream: pkg/registry/apps/daemonset/strategy.go: daemonSetStrategy.PrepareForUpdate
 	update: func(d, old *appsv1.DaemonSet) {
 		n, _ := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
 		if !equal(reflect.ValueOf(&d.Spec.Template).Elem(), reflect.ValueOf(&old.Spec.Template).Elem()) {
@@ -81,6 +87,7 @@ var pods = strategyOf[*corev1.Pod]{
 	defaults:       defaults.Pod,
 	validate:       validatePod,
 	validateUpdate: validatePodUpdate,
+	// Upstream: pkg/registry/core/pod/strategy.go: podStrategy.PrepareForCreate, applySchedulingGatedCondition
 	create: func(p *corev1.Pod) {
 		admitPod(&p.Spec)
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(p)}
@@ -92,6 +99,7 @@ var pods = strategyOf[*corev1.Pod]{
 			}}
 		}
 	},
+	// Upstream: pkg/registry/core/pod/strategy.go: podStrategy.PrepareForUpdate
 	update: func(p, old *corev1.Pod) {
 		p.Spec.Priority = old.Spec.Priority
 		if p.Spec.PreemptionPolicy == nil {
@@ -99,6 +107,7 @@ var pods = strategyOf[*corev1.Pod]{
 		}
 		admitPod(&p.Spec)
 	},
+	// Upstream: pkg/registry/core/pod/strategy.go: podStatusStrategy.PrepareForUpdate, preserveOldObservedGeneration
 	updateStatus: func(p, old *corev1.Pod) {
 		p.DeletionTimestamp, p.OwnerReferences = old.DeletionTimestamp, old.OwnerReferences
 		defaults.Set(&p.Status.QOSClass, old.Status.QOSClass)
@@ -118,6 +127,8 @@ var pods = strategyOf[*corev1.Pod]{
 
 // admitPod applies the admission plugins that are enabled by default: pods get a priority and tolerations for nodes
 // that are not ready.
+// Upstream: plugin/pkg/admission/priority/admission.go: Plugin.admitPod
+// Upstream: plugin/pkg/admission/defaulttolerationseconds/admission.go: Plugin.Admit
 func admitPod(spec *corev1.PodSpec) {
 	if spec.PriorityClassName == "" {
 		defaults.SetPointer(&spec.Priority, 0)
@@ -136,6 +147,7 @@ func admitPod(spec *corev1.PodSpec) {
 }
 
 // qualityOf returns the quality of service class of a pod.
+// Upstream: pkg/apis/core/helper/qos/qos.go: ComputePodQOS
 func qualityOf(p *corev1.Pod) corev1.PodQOSClass {
 	if r := p.Spec.Resources; r != nil {
 		return qualityOfRequests(r)
@@ -154,6 +166,7 @@ func qualityOf(p *corev1.Pod) corev1.PodQOSClass {
 	return quality
 }
 
+// Upstream: pkg/apis/core/helper/qos/qos.go: requirementsQOS, resourceQOS
 func qualityOfRequests(r *corev1.ResourceRequirements) corev1.PodQOSClass {
 	requested, guaranteed := false, true
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
