@@ -6,7 +6,17 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/testing/internal/literal"
 )
 
 // AssertExpectations fails the test for each difference between the expectations and what the clients, the recorders
@@ -197,4 +207,227 @@ func (c *ExpectConfig) actions() *clientWrapper {
 		taken:                   w.taken,
 		moved:                   maps.Clone(w.moved),
 	}
+}
+
+// objects returns the expectation about the objects of actions.
+func (c *ExpectConfig) objects(
+	field, item string, expected []client.Object, actions []objectAction, diff func(
+		expected, observed client.Object,
+	) string,
+) expectation[client.Object] {
+	e := expectation[client.Object]{
+		field: field, item: item, elem: "client.Object",
+		expected: each(expected, unwrapped),
+		observed: each(actions, func(action objectAction) client.Object { return action.GetObject().(client.Object) }),
+	}
+	for i, observed := range e.observed {
+		if i < len(e.expected) && e.expected[i] != nil {
+			e.expected[i], e.observed[i] = c.normalize(e.expected[i], observed)
+		} else {
+			_, e.observed[i] = c.normalize(empty.Like(observed), observed)
+		}
+	}
+	e.diff = func(expected, observed client.Object) string {
+		if expected == nil {
+			return "the expected object is nil"
+		}
+		return diff(expected, observed)
+	}
+	e.tidy = func(observed client.Object) client.Object { return literal.Compared(observed, diff) }
+	return e
+}
+
+// unwrapped returns a copy of an object, see unwrap. It returns nil for no object.
+func unwrapped(obj client.Object) client.Object {
+	obj, _ = unwrap(obj)
+	return obj
+}
+
+// normalize returns the parts of two objects to compare.
+func (c *ExpectConfig) normalize(expected, observed client.Object) (client.Object, client.Object) {
+	if api := c.open().api; api != nil && api.normalize != nil {
+		return api.normalize(expected, observed)
+	}
+	return expected, observed
+}
+
+// diffStatus compares the status and the identity of objects.
+func (c *ExpectConfig) diffStatus(expected, observed client.Object) string {
+	if expected.GetObjectKind().GroupVersionKind().Empty() {
+		// An unstructured object of a call has a kind. Typed objects need none: their Go type implies it.
+		expected.GetObjectKind().SetGroupVersionKind(observed.GetObjectKind().GroupVersionKind())
+	}
+	if diff := c.differ().ResourceStatusUpdate(expected, observed); diff != "" {
+		return diff
+	}
+	return cmp.Diff(c.identity(expected), c.identity(observed))
+}
+
+// identity identifies an object.
+type identity struct {
+	Group, Kind, Namespace, Name string
+}
+
+func (c *ExpectConfig) identity(obj client.Object) identity {
+	kind := c.kindOf(obj)
+	return identity{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// diffSubResource compares writes to subresources other than the status.
+func (c *ExpectConfig) diffSubResource(expected, observed SubResourceRef) string {
+	expected.Body = unwrapped(expected.Body)
+	if expected.Body != nil && observed.Body != nil {
+		expected.Body, observed.Body = c.normalize(expected.Body, observed.Body)
+	}
+	return cmp.Diff(expected, observed, sameWrite, NormalizeApplyConfiguration)
+}
+
+// expectation is an Expect field of a config, with the observed values.
+type expectation[T any] struct {
+	// field is the name of the field, item the name of an element in messages, elem its Go type.
+	field, item, elem  string
+	expected, observed []T
+	diff               func(expected, observed T) string
+	// tidy returns an observed value as people write it. Nil for no change.
+	tidy func(observed T) T
+}
+
+// assert fails the test for each difference between expected and observed values, by position. The last failure also
+// prints all observed values.
+func assert[T any](t *testing.T, c *ExpectConfig, e expectation[T]) {
+	helper(t)()
+	if err := c.open().err; err != nil {
+		c.fail(t, err.Error(), "")
+		return
+	}
+	failures := e.failures(c)
+	for i, failure := range failures {
+		addition := ""
+		if i == len(failures)-1 && t != nil {
+			addition = e.paste(c.Scheme)
+		}
+		c.fail(t, failure, addition)
+	}
+}
+
+func (e expectation[T]) failures(c *ExpectConfig) []string {
+	var failures []string
+	for i, expected := range e.expected {
+		if i >= len(e.observed) {
+			failures = append(
+				failures, fmt.Sprintf("%s[%d] not observed%s: %s", e.field, i, c.configName(), c.describe(expected)),
+			)
+		} else if diff := e.diff(expected, e.observed[i]); diff != "" {
+			failures = append(failures, fmt.Sprintf("%s[%d] differs%s (%s, %s):\n%s", e.field, i, c.configName(),
+				DiffRemovedColor.Sprint("-expected"), DiffAddedColor.Sprint("+actual"), ColorizeDiff(diff)))
+		}
+	}
+	for _, extra := range e.observed[min(len(e.expected), len(e.observed)):] {
+		failures = append(failures, fmt.Sprintf("Unexpected %s observed%s: %s", e.item, c.configName(), c.describe(extra)))
+	}
+	return failures
+}
+
+// paste returns the observed values as the field of a test case, for users to paste if the values are correct.
+func (e expectation[T]) paste(scheme *runtime.Scheme) string {
+	if len(e.observed) == 0 {
+		return "\nobserved: none"
+	}
+	return "\nobserved, as an expectation:\n" + literal.Field(e.field, e.elem, each(e.observed, func(observed T) any {
+		if e.tidy != nil {
+			observed = e.tidy(observed)
+		}
+		return observed
+	}), scheme)
+}
+
+// fail records a failure, and prints it with an addition, which is not recorded.
+func (c *ExpectConfig) fail(t *testing.T, failure, addition string) {
+	c.observedErrors = append(c.observedErrors, failure)
+	if t != nil {
+		t.Helper()
+		t.Error(strings.TrimSuffix(failure, "\n") + addition)
+	}
+}
+
+// helper returns the Helper method of t, which may be nil. Callers call the result at once.
+func helper(t *testing.T) func() {
+	if t == nil {
+		return func() {}
+	}
+	return t.Helper
+}
+
+// each returns the converted items.
+func each[From, To any](items []From, convert func(From) To) []To {
+	converted := make([]To, len(items))
+	for i, item := range items {
+		converted[i] = convert(item)
+	}
+	return converted
+}
+
+// describe returns a line about a value that is missing or not expected.
+func (c *ExpectConfig) describe(v any) string {
+	switch v := v.(type) {
+	case client.Object:
+		name := v.GetName()
+		if name == "" && v.GetGenerateName() != "" {
+			name = v.GetGenerateName() + "*"
+		}
+		kind := c.kindOf(v)
+		if kind.Empty() {
+			kind.Kind = fmt.Sprintf("%T", v)
+		}
+		return target(kind, "", v.GetNamespace(), name)
+	case Event:
+		about := target(v.GroupVersionKind().GroupKind(), "", v.Namespace, v.Name)
+		return strings.Join(
+			strings.Fields(fmt.Sprintf("%s %s on %s: %s %s%s", v.Type, v.Reason, about, v.Action, v.Message, v.Note)), " ",
+		)
+	case PatchRef:
+		return fmt.Sprintf(
+			"%s: %s %s", target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, v.SubResource, v.Namespace, v.Name), v.PatchType,
+			v.Patch,
+		)
+	case ApplyRef:
+		return target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, "", v.Namespace, v.Name)
+	case DeleteRef:
+		return target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, "", v.Namespace, v.Name)
+	case DeleteCollectionRef:
+		all := target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, "", v.Namespace, "*")
+		if v.Labels != nil && !v.Labels.Empty() {
+			all += fmt.Sprintf(" with labels %s", v.Labels)
+		}
+		if v.Fields != nil && !v.Fields.Empty() {
+			all += fmt.Sprintf(" with fields %s", v.Fields)
+		}
+		return all
+	case SubResourceRef:
+		return v.Verb + " " + target(schema.GroupKind{Group: v.Group, Kind: v.Kind}, v.SubResource, v.Namespace, v.Name)
+	default:
+		// The text of a TrackRequest must not change: users' tests compare it.
+		return fmt.Sprint(v)
+	}
+}
+
+// kindOf returns the kind of an object, or an empty one if it is unknown.
+func (c *ExpectConfig) kindOf(obj client.Object) schema.GroupKind {
+	if gvk, err := apiutil.GVKForObject(obj, c.Scheme); err == nil {
+		return gvk.GroupKind()
+	}
+	return obj.GetObjectKind().GroupVersionKind().GroupKind()
+}
+
+// target names the target of a call, as in Deployment.apps/scale default/web.
+func target(kind schema.GroupKind, subResource, namespace, name string) string {
+	target := kind.String()
+	if subResource != "" {
+		target += "/" + subResource
+	}
+	target += " "
+	if namespace != "" {
+		target += namespace + "/"
+	}
+	return target + name
 }

@@ -4,15 +4,20 @@ package testing
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -386,5 +391,198 @@ func TestRealisticAPI(t *testing.T) {
 	config.Client.(TestClient).AddGiven(theMap(renamed("added")))
 	if diff := cmp.Diff([]string{"added", "late", "new", "theme"}, mustList(t, config.APIReader)); diff != "" {
 		t.Errorf("objects for APIReader after changes (-want +got):\n%s", diff)
+	}
+}
+
+// givenResources are served in two versions.
+func givenResources() []*metav1.APIResourceList {
+	return []*metav1.APIResourceList{
+		{
+			GroupVersion: "example.com/v1",
+			APIResources: []metav1.APIResource{
+				{Name: "resources", SingularName: "resource", Kind: "Resource", Namespaced: true},
+				{Name: "resources/status", Kind: "Resource", Namespaced: true},
+				{Name: "planets", Kind: "Planet"},
+				{Name: "people", SingularName: "person", Group: "other.com", Version: "v2", Kind: "Person", Namespaced: true},
+			},
+		},
+		{
+			GroupVersion: "example.com/v1alpha1",
+			APIResources: []metav1.APIResource{{Name: "planets", SingularName: "planet", Kind: "Planet"}},
+		},
+	}
+}
+
+func TestGivenAPIResources(t *testing.T) {
+	given := givenResources()
+	config := (&ExpectConfig{Scheme: assertScheme, GivenAPIResources: given}).Config()
+
+	got, err := config.Discovery.ServerResourcesForGroupVersion("example.com/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(given[0], got); diff != "" {
+		t.Errorf("discovered (-want +got):\n%s", diff)
+	}
+	if got == given[0] {
+		t.Error("discovery has the list of the author, not a copy")
+	}
+	if _, err := config.Discovery.ServerResourcesForGroupVersion("example.com/v2"); !apierrs.IsNotFound(err) {
+		t.Errorf("got error %v for a version that is not served", err)
+	}
+
+	group := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	for resource, want := range map[schema.GroupVersionResource]schema.GroupVersionKind{
+		group.WithResource("resources"):                         group.WithKind("Resource"),
+		group.WithResource("resource"):                          group.WithKind("Resource"),
+		group.WithResource("planet"):                            group.WithKind("Planet"),
+		{Group: "other.com", Version: "v2", Resource: "people"}: {Group: "other.com", Version: "v2", Kind: "Person"},
+		{Group: "other.com", Version: "v2", Resource: "person"}: {Group: "other.com", Version: "v2", Kind: "Person"},
+		{
+			Group: group.Group, Version: "v1alpha1", Resource: "planets",
+		}: {Group: group.Group, Version: "v1alpha1", Kind: "Planet"},
+	} {
+		if got, err := config.RESTMapper().KindFor(resource); err != nil || got != want {
+			t.Errorf("%s is mapped to %s, want %s: %v", resource, got, want, err)
+		}
+	}
+	for kind, want := range map[string]*meta.RESTMapping{
+		"Resource": {
+			Resource: group.WithResource("resources"), GroupVersionKind: group.WithKind("Resource"),
+			Scope: meta.RESTScopeNamespace,
+		},
+		"Planet": {
+			Resource: group.WithResource("planets"), GroupVersionKind: group.WithKind("Planet"), Scope: meta.RESTScopeRoot,
+		},
+	} {
+		got, err := config.RESTMapper().RESTMapping(group.WithKind(kind).GroupKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *got != *want {
+			t.Errorf("%s is mapped to %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// A mapper of the author's own is not replaced.
+func TestMapperOfClientBuilder(t *testing.T) {
+	gvk := fixture.GroupVersion.WithKind("Resource")
+	config := (&ExpectConfig{
+		Scheme:            assertScheme,
+		GivenAPIResources: givenResources(),
+		WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder {
+			mapper := meta.NewDefaultRESTMapper(nil)
+			mapper.Add(gvk, meta.RESTScopeRoot)
+			return b.WithRESTMapper(mapper)
+		},
+	}).Config()
+	if namespaced, err := config.IsObjectNamespaced(&fixture.Resource{}); namespaced || err != nil {
+		t.Errorf("namespaced %t and error %v, want what the mapper says: false", namespaced, err)
+	}
+	if _, err := config.RESTMapper().RESTMapping(
+		schema.GroupKind{Group: "example.com", Kind: "Planet"}, "v1",
+	); !meta.IsNoMatchError(err) {
+		t.Errorf("got error %v for a kind that the mapper does not know", err)
+	}
+}
+
+func newGadget(name string) *unstructured.Unstructured {
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"})
+	gadget.SetNamespace("my-namespace")
+	gadget.SetName(name)
+	return gadget
+}
+
+func gadgetList() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "GadgetList"})
+	return list
+}
+
+func TestExpectConfig_givenProblems(t *testing.T) {
+	terminating := &corev1.ConfigMap{ObjectMeta: objectMeta("terminating")}
+	terminating.DeletionTimestamp = new(metav1.Now())
+	finalized := terminating.DeepCopy()
+	finalized.Name, finalized.Finalizers = "finalized", []string{"example.com/wait"}
+	tests := map[string]struct {
+		config ExpectConfig
+		// want are the prefixes of the lines.
+		want []string
+	}{
+		"none": {ExpectConfig{GivenObjects: []client.Object{
+			&corev1.ConfigMap{ObjectMeta: objectMeta("one")}, &corev1.ConfigMap{ObjectMeta: objectMeta("two")},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, &corev1.Secret{ObjectMeta: objectMeta("one")},
+			newGadget("one"), finalized,
+		}}, []string{"<nil>"}},
+		"objects": {
+			ExpectConfig{
+				GivenObjects: []client.Object{
+					&corev1.ConfigMap{ObjectMeta: objectMeta("one")},
+					&corev1.Secret{ObjectMeta: objectMeta("one")},
+					&corev1.ConfigMap{ObjectMeta: objectMeta("one")},
+					terminating,
+				},
+				APIGivenObjects: []client.Object{nil, &fixture.Duck{ObjectMeta: objectMeta("one")}},
+			},
+			[]string{
+				"ExpectConfig cannot be used:",
+				"GivenObjects[2]: ConfigMap my-namespace/one is the same object as [0]",
+				"GivenObjects[3]: ConfigMap my-namespace/terminating has a deletion timestamp but no finalizers, so it would " +
+					"no longer exist",
+				"APIGivenObjects[0]: is nil",
+				"APIGivenObjects[1]: the kind of *fixture.Duck is neither in the Scheme nor set on the object",
+			},
+		},
+		"no builder": {
+			ExpectConfig{WithClientBuilder: func(*fake.ClientBuilder) *fake.ClientBuilder { return nil }},
+			[]string{"ExpectConfig cannot be used:", "WithClientBuilder returns nil"},
+		},
+		"builder": {
+			ExpectConfig{
+				WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b.WithObjects(terminating) },
+			},
+			[]string{"ExpectConfig cannot be used:", "unable to build the fake client: failed to add object"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.config.Scheme = fixture.NewScheme()
+			_, err := test.config.build()
+			got := strings.Split(fmt.Sprint(err), "\n")
+			if len(got) != len(test.want) {
+				t.Fatalf("error = %v", err)
+			}
+			for i, want := range test.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("line %d = %q, want %q", i, got[i], want)
+				}
+			}
+		})
+	}
+}
+
+// Partial metadata is stored as an object of its kind, and does not change the scheme.
+func TestExpectConfig_givenMetadata(t *testing.T) {
+	config := &ExpectConfig{Scheme: fixture.NewScheme()}
+	kinds := len(config.Scheme.AllKnownTypes())
+	for _, kind := range []schema.GroupVersionKind{
+		newGadget("").GroupVersionKind(), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	} {
+		metadata := &metav1.PartialObjectMetadata{ObjectMeta: objectMeta("one")}
+		metadata.SetGroupVersionKind(kind)
+		config.GivenObjects = append(config.GivenObjects, metadata)
+	}
+	c := config.Config()
+	gadgets, configMaps := gadgetList(), &corev1.ConfigMapList{}
+	if err := errors.Join(c.List(t.Context(), gadgets), c.List(t.Context(), configMaps)); err != nil {
+		t.Fatal(err)
+	}
+	if len(gadgets.Items) != 1 || len(configMaps.Items) != 1 {
+		t.Errorf("gadgets = %v, config maps = %v", gadgets.Items, configMaps.Items)
+	}
+	if after := len(config.Scheme.AllKnownTypes()); after != kinds {
+		t.Errorf("the scheme has %d kinds, %d before", after, kinds)
 	}
 }

@@ -3,14 +3,25 @@
 package testing
 
 import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/fatih/color"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"trueup.dev/reconcilers"
 	"trueup.dev/stash"
+	"trueup.dev/testing/internal/paths"
 )
 
 // Differ compares expectations with observations. Each method returns a text with the difference, or "" if there is
@@ -130,4 +141,108 @@ func (defaultDiffer) ResourceCreate(expected, actual client.Object) string {
 
 func (defaultDiffer) WebhookResponse(expected, actual admission.Response) string {
 	return cmp.Diff(expected, actual, reconcilers.IgnoreAllUnexported)
+}
+
+// The colors of a difference. They print plain text unless the environment variable COLOR_DIFF is set, to any value,
+// when the program starts. The output need not be a terminal: that of `go test` never is.
+var (
+	// DiffAddedColor is the color of lines that were observed and not expected.
+	DiffAddedColor = diffColor(color.FgGreen)
+	// DiffRemovedColor is the color of lines that were expected and not observed.
+	DiffRemovedColor = diffColor(color.FgRed)
+)
+
+func diffColor(attribute color.Attribute) *color.Color {
+	c := color.New(attribute)
+	if _, ok := os.LookupEnv("COLOR_DIFF"); ok {
+		c.EnableColor()
+	} else {
+		c.DisableColor()
+	}
+	return c
+}
+
+// ColorizeDiff colors the lines of a difference as cmp.Diff returns it: those that start with + in [DiffAddedColor],
+// those that start with - in [DiffRemovedColor]. Every line ends with a newline, also the last one.
+func ColorizeDiff(diff string) string {
+	var colored strings.Builder
+	for line := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(line, "+"):
+			line = DiffAddedColor.Sprint(line)
+		case strings.HasPrefix(line, "-"):
+			line = DiffRemovedColor.Sprint(line)
+		}
+		colored.WriteString(line)
+		colored.WriteString("\n")
+	}
+	return colored.String()
+}
+
+// Options for a custom [Differ]. They ignore fields that differ in each run of a test.
+var (
+	// IgnoreLastTransitionTime ignores the transition times of conditions: fields named LastTransitionTime, and
+	// lastTransitionTime in unstructured content.
+	IgnoreLastTransitionTime = cmp.FilterPath(func(path cmp.Path) bool {
+		field, ok := path.Last().(cmp.StructField)
+		return ok && field.Name() == "LastTransitionTime" || paths.EndsWithKeys(path, "lastTransitionTime")
+	}, cmp.Ignore())
+
+	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type implies. It does not ignore
+	// those of unstructured objects.
+	IgnoreTypeMeta = cmp.FilterPath(func(path cmp.Path) bool {
+		return paths.IsFieldOf[metav1.TypeMeta](path, "APIVersion", "Kind")
+	}, cmp.Ignore())
+
+	// IgnoreCreationTimestamp ignores the creation timestamp of objects, typed or unstructured.
+	IgnoreCreationTimestamp = cmp.FilterPath(func(path cmp.Path) bool {
+		return paths.IsFieldOf[metav1.ObjectMeta](path, "CreationTimestamp") ||
+			paths.EndsWithKeys(path, "metadata", "creationTimestamp")
+	}, cmp.Ignore())
+
+	// IgnoreResourceVersion ignores the resource version of objects, typed or unstructured.
+	IgnoreResourceVersion = cmp.FilterPath(func(path cmp.Path) bool {
+		return paths.IsFieldOf[metav1.ObjectMeta](path, "ResourceVersion") ||
+			paths.EndsWithKeys(path, "metadata", "resourceVersion")
+	}, cmp.Ignore())
+
+	// onlyStatus ignores all of an object except for its status.
+	onlyStatus = cmp.FilterPath(paths.IsOutsideStatus, cmp.Ignore())
+)
+
+// Options for a custom [Differ]. They compare values without exported fields, or with several forms, by their meaning.
+var (
+	// NormalizeLabelSelector compares label selectors by their text. A nil selector equals one that selects
+	// everything.
+	NormalizeLabelSelector = cmp.Transformer("labels.Selector", selectorText[labels.Selector])
+
+	// NormalizeFieldSelector compares field selectors by their text. A nil selector equals one that selects
+	// everything.
+	NormalizeFieldSelector = cmp.Transformer("fields.Selector", selectorText[fields.Selector])
+
+	// NormalizeApplyConfiguration compares apply configurations by their JSON form, which clients send to the API server.
+	NormalizeApplyConfiguration = cmp.Transformer("runtime.ApplyConfiguration", func(ac runtime.ApplyConfiguration) any {
+		var content any
+		data, err := json.Marshal(ac)
+		if err == nil {
+			err = json.Unmarshal(data, &content)
+		}
+		if err != nil {
+			return fmt.Sprintf("%T has no JSON form: %v", ac, err)
+		}
+		return content
+	})
+)
+
+// selectorText returns nil for selectors that select everything. The text of a selector that selects nothing is empty.
+func selectorText[S interface {
+	comparable
+	Empty() bool
+	String() string
+}](s S) *string {
+	var none S
+	if s == none || s.Empty() {
+		return nil
+	}
+	return new(s.String())
 }

@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -263,6 +265,290 @@ func definition(kind schema.GroupVersionKind) *apiextensionsv1.CustomResourceDef
 					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 				},
 			}},
+		},
+	}
+}
+
+// applyTraits test server-side apply.
+func applyTraits() []trait {
+	get := func(p *place) *corev1.ConfigMap {
+		p.Helper()
+		configMap := &corev1.ConfigMap{}
+		p.must(p.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: "one"}, configMap))
+		return configMap
+	}
+	return []trait{
+		{
+			feature: "Applying an object that does not exist creates it",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1"}}), client.FieldOwner("me")),
+				)
+				return yes(get(p).Data["a"] == "1")
+			},
+		},
+		{
+			feature: "Fields that are not applied are kept",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				p.create(newConfigMap(p, "one"))
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")),
+				)
+				return yes(get(p).Data["a"] == "1" && get(p).Data["b"] == "1")
+			},
+		},
+		{
+			feature: "Fields are removed when their owner no longer applies them",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				p.must(
+					p.Apply(
+						p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1", "b": "1"}}),
+						client.FieldOwner("me"),
+					),
+				)
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "1"}}), client.FieldOwner("me")),
+				)
+				_, ok := get(p).Data["b"]
+				return yes(!ok)
+			},
+		},
+		{
+			feature: "Applying a field that another manager owns is a conflict",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				p.create(newConfigMap(p, "one"))
+				mine := applied(p, "ConfigMap", map[string]any{"data": map[string]any{"a": "2"}})
+				err := p.Apply(p.ctx, mine, client.FieldOwner("me"))
+				if apierrs.IsConflict(err) {
+					p.must(p.Apply(p.ctx, mine, client.FieldOwner("me"), client.ForceOwnership))
+				}
+				if got := get(p).Data["a"]; got != "2" {
+					p.Errorf("applied 2, got %s", got)
+				}
+				return yes(apierrs.IsConflict(err))
+			},
+		},
+		{
+			feature: "Applying a status changes nothing else",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				p.create(resource)
+				p.must(p.Status().Apply(p.ctx, applied(p, "Resource", map[string]any{
+					"spec": map[string]any{
+						"fields": map[string]any{"a": "2"},
+					}, "status": map[string]any{"fields": map[string]any{"a": "3"}},
+				}), client.FieldOwner("me")))
+				p.must(p.Get(p.ctx, client.ObjectKeyFromObject(resource), resource))
+				return yes(resource.Spec.Fields["a"] == "1" && resource.Status.Fields["a"] == "3")
+			},
+		},
+		{
+			feature: "Applying without finalizers keeps them, on an object that is being deleted",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				configMap.Finalizers = []string{"example.com/wait"}
+				p.create(configMap)
+				p.must(p.Delete(p.ctx, configMap))
+				p.must(
+					p.Apply(p.ctx, applied(p, "ConfigMap", map[string]any{"data": map[string]any{"b": "1"}}), client.FieldOwner("me")),
+				)
+				return yes(p.Get(p.ctx, client.ObjectKeyFromObject(configMap), configMap) == nil)
+			},
+		},
+		{
+			feature: "A field manager is required",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				return yes(p.Apply(p.ctx, applied(p, "ConfigMap", nil)) != nil)
+			},
+		},
+	}
+}
+
+// writeTraits test how writes change an object.
+func writeTraits() []trait {
+	return []trait{
+		{
+			feature: "An update with a stale `resourceVersion` is a conflict",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				p.create(resource)
+				stale := resource.DeepCopy()
+				resource.Spec.Fields["a"] = "2"
+				p.must(p.Update(p.ctx, resource))
+				stale.Spec.Fields["a"] = "3"
+				return fails(p.Update(p.ctx, stale), apierrs.IsConflict)
+			},
+		},
+		{
+			feature: "A write that changes nothing keeps the `resourceVersion`",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				p.create(resource)
+				before := resource.ResourceVersion
+				p.must(p.Update(p.ctx, resource))
+				return yes(resource.ResourceVersion == before)
+			},
+		},
+		{
+			feature: "`generation` starts at 1, and changes with the desired state",
+			fake:    "no", realistic: "yes", onCluster: "yes, if Realistic",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				p.create(resource)
+				generations := []int64{resource.Generation}
+				resource.Labels = map[string]string{"desired": "no"}
+				p.must(p.Update(p.ctx, resource))
+				generations = append(generations, resource.Generation)
+				resource.Spec.Fields["a"] = "2"
+				p.must(p.Update(p.ctx, resource))
+				generations = append(generations, resource.Generation)
+				return yes(generations[0] == 1 && generations[1] == 1 && generations[2] == 2)
+			},
+		},
+		{
+			feature: "Created objects get a `uid` and a `creationTimestamp`",
+			fake:    "no", realistic: "yes", onCluster: "yes, if Realistic",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				return yes(configMap.UID != "" && !configMap.CreationTimestamp.IsZero())
+			},
+		},
+		{
+			feature: "The `uid` and the `creationTimestamp` are immutable",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				changed := configMap.DeepCopy()
+				changed.CreationTimestamp = metav1.NewTime(time.UnixMilli(0))
+				p.must(p.Update(p.ctx, changed))
+				kept := changed.CreationTimestamp.Equal(&configMap.CreationTimestamp)
+				changed.UID = "another"
+				return yes(kept && apierrs.IsConflict(p.Update(p.ctx, changed)))
+			},
+		},
+		{
+			feature: "The status of a created object is dropped if it is a subresource",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				resource.Status.Fields = map[string]string{"a": "1"}
+				p.create(resource)
+				stored := &fixture.Resource{}
+				p.must(p.Get(p.ctx, client.ObjectKeyFromObject(resource), stored))
+				return yes(resource.Status.Fields == nil && stored.Status.Fields == nil)
+			},
+		},
+		{
+			feature: "An update does not change a status that is a subresource",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				p.create(resource)
+				resource.Status.Fields = map[string]string{"a": "1"}
+				p.must(p.Update(p.ctx, resource))
+				return yes(resource.Status.Fields == nil)
+			},
+		},
+		{
+			feature: "A status update changes nothing else",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				p.create(resource)
+				resource.Spec.Fields["a"] = "2"
+				resource.Status.Fields = map[string]string{"a": "1"}
+				p.must(p.Status().Update(p.ctx, resource))
+				return yes(resource.Spec.Fields["a"] == "1" && resource.Status.Fields["a"] == "1")
+			},
+		},
+		{
+			feature: "A status write fails if the status is not a subresource",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				return fails(p.Status().Update(p.ctx, configMap), apierrs.IsNotFound)
+			},
+		},
+		{
+			feature: "A deleted object is kept until it has no finalizers",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				resource.Finalizers = []string{"example.com/wait"}
+				p.create(resource)
+				p.must(p.Delete(p.ctx, resource))
+				p.must(p.Get(p.ctx, client.ObjectKeyFromObject(resource), resource))
+				terminating := !resource.DeletionTimestamp.IsZero()
+				resource.Finalizers = nil
+				p.must(p.Update(p.ctx, resource))
+				return yes(terminating && apierrs.IsNotFound(p.Get(p.ctx, client.ObjectKeyFromObject(resource), resource)))
+			},
+		},
+		{
+			feature: "The first deletion changes `generation`, a second one changes nothing",
+			fake:    "no", realistic: "yes", onCluster: "yes, if Realistic",
+			observe: func(p *place) string {
+				resource := newResource(p)
+				resource.Finalizers = []string{"example.com/wait"}
+				p.create(resource)
+				var versions []string
+				for range 2 {
+					p.must(p.Delete(p.ctx, resource))
+					p.must(p.Get(p.ctx, client.ObjectKeyFromObject(resource), resource))
+					versions = append(versions, resource.ResourceVersion)
+				}
+				return yes(resource.Generation == 2 && versions[0] == versions[1])
+			},
+		},
+		{
+			feature: "The `resourceVersion` in the preconditions of a deletion is checked",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				return fails(p.Delete(p.ctx, configMap, client.Preconditions{ResourceVersion: new("7")}), apierrs.IsConflict)
+			},
+		},
+		{
+			feature: "The `uid` in the preconditions of a deletion is checked",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				return fails(p.Delete(p.ctx, configMap, client.Preconditions{UID: new(types.UID("another"))}), apierrs.IsConflict)
+			},
+		},
+		{
+			feature: "Client and APIReader see the same objects",
+			fake:    "no", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				return yes(
+					p.config.Config().APIReader.Get(p.ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{}) == nil,
+				)
+			},
+		},
+		{
+			feature: "A read sees all earlier writes: there is no cache",
+			fake:    "yes", realistic: "yes", onCluster: "yes",
+			observe: func(p *place) string {
+				configMap := newConfigMap(p, "one")
+				p.create(configMap)
+				return yes(p.Get(p.ctx, client.ObjectKeyFromObject(configMap), &corev1.ConfigMap{}) == nil)
+			},
 		},
 	}
 }

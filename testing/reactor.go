@@ -3,11 +3,21 @@
 package testing
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"testing"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/objects/empty"
+	"trueup.dev/testing/internal/fakeapi"
 )
 
 // InduceFailureOpts restrict the calls that [InduceFailure] fails. Empty fields match everything.
@@ -76,5 +86,73 @@ func CalledAtMostTimes(verb, kind string, maxCalls int) ReactionFunc {
 			return true, nil, fmt.Errorf("%s %s called %d times, expected %d call(s)", verb, kind, called, maxCalls)
 		}
 		return false, nil, nil
+	}
+}
+
+// answer copies the result of a reactor to into, the object, the list or the apply configuration of the caller. Into is
+// nil for calls that return nothing.
+func (w *clientWrapper) answer(action Action, returned runtime.Object, into any) error {
+	// the copy of a wrapper is the wrapped object
+	returned = returned.DeepCopyObject()
+	if status, ok := returned.(*metav1.Status); ok {
+		if status.Status == metav1.StatusFailure {
+			return apierrs.FromObject(status)
+		}
+		return nil
+	}
+	var err error
+	switch into := into.(type) {
+	case runtime.ApplyConfiguration: // unstructured ones are objects, too
+		err = fakeapi.SetApplyConfiguration(into, returned)
+	case runtime.Object:
+		err = fakeapi.SetObject(w, into, returned)
+	}
+	if err != nil {
+		return fmt.Errorf("a reactor answers %s %s with %T, which cannot be copied into %T: %w",
+			action.GetVerb(), action.GetResource().Resource, returned, into, err)
+	}
+	return nil
+}
+
+// noteTaken records the object that an AlreadyExists error names. Reconcilers of children read that object.
+func (w *clientWrapper) noteTaken(obj client.Object, err error) {
+	gvk, kindErr := w.client.GroupVersionKindFor(obj)
+	if kindErr != nil {
+		return
+	}
+	taken := &unstructured.Unstructured{}
+	taken.SetGroupVersionKind(gvk)
+	taken.SetNamespace(obj.GetNamespace())
+	taken.SetName(obj.GetName())
+	if status := apierrs.APIStatus(nil); errors.As(err, &status) {
+		if details := status.Status().Details; details != nil && details.Name != "" {
+			taken.SetName(details.Name)
+		}
+	}
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if !slices.ContainsFunc(w.taken, func(other client.Object) bool { return sameTarget(other, taken) }) {
+		w.taken = append(w.taken, taken)
+	}
+}
+
+func sameTarget(a, b client.Object) bool {
+	return client.ObjectKeyFromObject(a) == client.ObjectKeyFromObject(b) &&
+		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
+}
+
+// explainMissingBlockers logs which existing objects have prevented a create and cannot be read. A ChildReconciler
+// then returns the error, and does not pass it to ReflectChildStatusOnParent.
+func (c *ExpectConfig) explainMissingBlockers(t *testing.T) {
+	t.Helper()
+	for _, obj := range c.actions().taken {
+		key := client.ObjectKeyFromObject(obj)
+		found := empty.Like(obj)
+		if err := c.Config().APIReader.Get(context.Background(), key, found); !apierrs.IsNotFound(err) {
+			continue
+		}
+		t.Logf("create failed with AlreadyExists%s, and the APIReader does not find %s: a reconciler of children then "+
+			"returns the error, for a retry, instead of reflecting it. Add the existing object to APIGivenObjects.",
+			c.configName(), target(obj.GetObjectKind().GroupVersionKind().GroupKind(), "", key.Namespace, key.Name))
 	}
 }
