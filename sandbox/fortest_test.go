@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -224,4 +225,27 @@ type limitedRecorder struct{ recorder }
 
 func (*limitedRecorder) Deadline() (time.Time, bool) {
 	return time.Now().Add(deadlineMargin + 100*time.Millisecond), true
+}
+
+func TestNamespacePrefix(t *testing.T) {
+	long := strings.Repeat("Long", 30)
+	for test, want := range map[string]string{
+		"TestWebsite":                 "testwebsite-",
+		"TestWebsite/theme_changes":   "testwebsite-theme-changes-",
+		"TestA/b,_c/__d__":            "testa-b-c-d-",
+		"BenchmarkX-8":                "benchmarkx-8-",
+		"TestÜmlaut/日本":               "test-mlaut-",
+		"/日本":                         "test-",
+		long:                          strings.ToLower(long)[:57] + "-",
+		long[:56] + "/x":              strings.ToLower(long)[:56] + "-",
+		"TestPath/../../etc/passwd#1": "testpath-etc-passwd-1-",
+	} {
+		got := namespacePrefix(test)
+		if got != want {
+			t.Errorf("prefix for %q is %q, want %q", test, got, want)
+		}
+		if problems := validation.IsDNS1123Label(got + "abcde"); len(problems) > 0 {
+			t.Errorf("%qabcde is not a valid name of a namespace: %v", got, problems)
+		}
+	}
 }

@@ -9,13 +9,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -258,4 +263,196 @@ func asObjects[T runtime.Object](typed []T) []runtime.Object {
 		objects[i] = typed[i]
 	}
 	return objects
+}
+
+const crdKind = "CustomResourceDefinition"
+
+// definition is a CustomResourceDefinition and its origin.
+type definition struct {
+	origin string
+	crd    *apiextensionsv1.CustomResourceDefinition
+	// object is sent to the API. It is the source itself, because it may have fields that this version of the Go type does
+	// not have.
+	object *unstructured.Unstructured
+}
+
+// readDefinitions returns the definitions in sources, each name once. Its error lists all problems.
+func readDefinitions(sources []any) ([]definition, error) {
+	all, err := crdParser.readAll(sources)
+	errs := []error{err}
+	if err == nil && len(all) == 0 && slices.ContainsFunc(sources, holdsFiles) {
+		errs = append(errs, fmt.Errorf("the sources contain no %s", crdKind))
+	}
+	byName := map[string]definition{}
+	var unique []definition
+	for _, d := range all {
+		first, ok := byName[d.crd.Name]
+		switch {
+		case !ok:
+			byName[d.crd.Name] = d
+			unique = append(unique, d)
+		case !reflect.DeepEqual(first.object.Object, d.object.Object):
+			errs = append(errs, fmt.Errorf("%s: defines %s differently from %s", d.origin, d.crd.Name, first.origin))
+		}
+	}
+	return unique, errors.Join(errs...)
+}
+
+// holdsFiles reports whether a source is not a Go object, of which there may be none.
+func holdsFiles(source any) bool {
+	switch source.(type) {
+	case string, fs.FS:
+		return true
+	}
+	return false
+}
+
+var crdParser = &parser[definition]{
+	what:    "definitions",
+	want:    "*CustomResourceDefinition, []*CustomResourceDefinition",
+	version: apiextensionsv1.SchemeGroupVersion,
+	objects: func(src any) ([]runtime.Object, bool) {
+		switch src := src.(type) {
+		case *apiextensionsv1.CustomResourceDefinition:
+			return []runtime.Object{src}, true
+		case []*apiextensionsv1.CustomResourceDefinition:
+			return asObjects(src), true
+		}
+		return nil, false
+	},
+	parse: newDefinition,
+}
+
+// newDefinition checks that object is a definition that can be installed, and removes the fields that only the API
+// server may write.
+func newDefinition(origin string, object map[string]any) (definition, error) {
+	d := definition{
+		origin: origin,
+		object: &unstructured.Unstructured{Object: object},
+		crd:    &apiextensionsv1.CustomResourceDefinition{},
+	}
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	if group, _, _ := strings.Cut(apiVersion, "/"); group != apiextensionsv1.GroupName && kind != crdKind {
+		return d, errOtherKind
+	}
+	if want := apiextensionsv1.SchemeGroupVersion.String(); apiVersion != want || kind != crdKind {
+		return d, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", origin, apiVersion, kind, want, crdKind)
+	}
+	unstructured.RemoveNestedField(object, "status")
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"} {
+		unstructured.RemoveNestedField(object, "metadata", field)
+	}
+	// Convert through JSON, because its errors contain the name of the field.
+	text, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(text, d.crd)
+	}
+	if err != nil {
+		return d, fmt.Errorf("%s: %w", origin, err)
+	}
+	if d.crd.Name == "" {
+		return d, fmt.Errorf("%s: metadata.name is required", origin)
+	}
+	d.origin = fmt.Sprintf("%s (%s)", origin, d.crd.Name)
+	return d, nil
+}
+
+const (
+	mutatingKind   = "MutatingWebhookConfiguration"
+	validatingKind = "ValidatingWebhookConfiguration"
+)
+
+// webhookConfiguration is a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration and its origin.
+type webhookConfiguration struct {
+	origin string
+	object *unstructured.Unstructured
+}
+
+var webhookParser = &parser[webhookConfiguration]{
+	what: "webhook configurations",
+	want: "*MutatingWebhookConfiguration, []*MutatingWebhookConfiguration, *ValidatingWebhookConfiguration, " +
+		"[]*ValidatingWebhookConfiguration",
+	version: admissionregistrationv1.SchemeGroupVersion,
+	objects: func(src any) ([]runtime.Object, bool) {
+		switch src := src.(type) {
+		case *admissionregistrationv1.MutatingWebhookConfiguration:
+			return []runtime.Object{src}, true
+		case []*admissionregistrationv1.MutatingWebhookConfiguration:
+			return asObjects(src), true
+		case *admissionregistrationv1.ValidatingWebhookConfiguration:
+			return []runtime.Object{src}, true
+		case []*admissionregistrationv1.ValidatingWebhookConfiguration:
+			return asObjects(src), true
+		}
+		return nil, false
+	},
+	parse: newWebhookConfiguration,
+}
+
+// readWebhookConfigurations returns the configurations in sources, validating ones first. Requests that a mutating
+// webhook rejects do not reach validating webhooks, so only this order shows whether each of them is in use.
+func readWebhookConfigurations(sources []any) ([]webhookConfiguration, error) {
+	all, err := webhookParser.readAll(sources)
+	if err != nil {
+		return nil, err
+	}
+	if len(sources) > 0 && len(all) == 0 {
+		return nil, fmt.Errorf("the sources contain no %s and no %s", mutatingKind, validatingKind)
+	}
+	slices.SortStableFunc(all, func(a, b webhookConfiguration) int {
+		return rank(a) - rank(b)
+	})
+	return all, nil
+}
+
+func rank(c webhookConfiguration) int {
+	if c.object.GetKind() == validatingKind {
+		return 0
+	}
+	return 1
+}
+
+func newWebhookConfiguration(origin string, object map[string]any) (webhookConfiguration, error) {
+	c := webhookConfiguration{origin: origin, object: &unstructured.Unstructured{Object: object}}
+	gvk := schema.FromAPIVersionAndKind(c.object.GetAPIVersion(), c.object.GetKind())
+	if gvk.Group != admissionregistrationv1.GroupName || gvk.Kind != mutatingKind && gvk.Kind != validatingKind {
+		return c, errOtherKind
+	}
+	if want := admissionregistrationv1.SchemeGroupVersion; gvk.GroupVersion() != want {
+		return c, fmt.Errorf("%s: apiVersion %q: want %s", origin, c.object.GetAPIVersion(), want)
+	}
+	if c.object.GetName() == "" {
+		return c, fmt.Errorf("%s: metadata.name is required", origin)
+	}
+	webhooks, _, err := unstructured.NestedSlice(object, "webhooks")
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", origin, err)
+	}
+	if len(webhooks) == 0 {
+		return c, fmt.Errorf("%s: webhooks: at least one is required", origin)
+	}
+	for i, w := range webhooks {
+		if _, ok := w.(map[string]any); !ok {
+			return c, fmt.Errorf("%s: webhooks[%d]: want an object, got %T", origin, i, w)
+		}
+	}
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"} {
+		unstructured.RemoveNestedField(object, "metadata", field)
+	}
+	c.origin = fmt.Sprintf("%s (%s)", origin, c.object.GetName())
+	return c, nil
+}
+
+// pathOf returns the path in a client configuration, or "".
+func pathOf(clientConfig map[string]any) string {
+	if path, _, _ := unstructured.NestedString(clientConfig, "service", "path"); path != "" {
+		return path
+	}
+	text, _, _ := unstructured.NestedString(clientConfig, "url")
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return parsed.Path
 }

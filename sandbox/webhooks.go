@@ -3,20 +3,37 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
@@ -237,4 +254,290 @@ func certificateFor(host string) (certificate, key []byte, err error) {
 	}
 	certificates[host] = [2][]byte{certificate, key}
 	return certificate, key, nil
+}
+
+const (
+	probeLabel   = "trueup.dev/webhook-probe"
+	probeWebhook = "probe.sandbox.trueup.dev"
+)
+
+// webhookRegistrar registers and unregisters the webhooks of one test.
+type webhookRegistrar struct {
+	client    dynamic.Interface
+	rest      rest.Interface
+	webhooks  *Webhooks
+	namespace string
+	cluster   string
+	test      string
+	undos     []func(ctx context.Context) error
+}
+
+func newWebhookRegistrar(e *Env, w *Webhooks, test string) (*webhookRegistrar, error) {
+	config := e.RESTConfig()
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &webhookRegistrar{
+		client:    client,
+		rest:      discoveryClient.RESTClient(),
+		webhooks:  w,
+		namespace: e.Namespace,
+		cluster:   config.Host,
+		test:      test,
+	}, nil
+}
+
+// undo removes all registrations in reverse order.
+func (r *webhookRegistrar) undo(ctx context.Context) error {
+	var errs []error
+	for i := len(r.undos) - 1; i >= 0; i-- {
+		errs = append(errs, r.undos[i](ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// clientConfig returns the client configuration with which the API server reaches a path of the test.
+func (r *webhookRegistrar) clientConfig(path string) map[string]any {
+	return map[string]any{"url": r.webhooks.URL(path), "caBundle": base64.StdEncoding.EncodeToString(r.webhooks.CABundle)}
+}
+
+// register creates a configuration and returns when the API server uses it.
+func (r *webhookRegistrar) register(ctx context.Context, c webhookConfiguration, allNamespaces bool) error {
+	object := c.object.DeepCopy()
+	object.SetName(object.GetName() + "." + r.namespace)
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[testLabel] = strings.TrimSuffix(namespacePrefix(r.test), "-")
+	object.SetLabels(labels)
+
+	probe := rand.String(suffixLength * 2)
+	webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+	if err != nil {
+		return err
+	}
+	for _, w := range webhooks {
+		w := w.(map[string]any)
+		clientConfig, _, _ := unstructured.NestedMap(w, "clientConfig")
+		w["clientConfig"] = r.clientConfig(pathOf(clientConfig))
+		if allNamespaces {
+			continue
+		}
+		expressions, _, err := unstructured.NestedSlice(w, "namespaceSelector", "matchExpressions")
+		if err != nil {
+			return err
+		}
+		expressions = append(expressions, r.inNamespace())
+		if err := unstructured.SetNestedSlice(w, expressions, "namespaceSelector", "matchExpressions"); err != nil {
+			return err
+		}
+	}
+	if err := unstructured.SetNestedSlice(object.Object, append(webhooks, r.probe(probe)), "webhooks"); err != nil {
+		return err
+	}
+
+	resource := strings.ToLower(object.GetKind()) + "s"
+	configurations := r.client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource))
+	options := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
+	if _, err := configurations.Create(ctx, object, options); err != nil {
+		return err
+	}
+	r.undos = append(r.undos, func(ctx context.Context) error {
+		err := configurations.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	return r.awaitUse(ctx, probe)
+}
+
+func (r *webhookRegistrar) inNamespace() map[string]any {
+	return map[string]any{
+		"key":      corev1.LabelMetadataName,
+		"operator": string(metav1.LabelSelectorOpIn),
+		"values":   []any{r.namespace},
+	}
+}
+
+// probe returns a webhook that is only called for ConfigMaps with a label that awaitUse sets.
+func (r *webhookRegistrar) probe(value string) map[string]any {
+	return map[string]any{
+		"name":         probeWebhook,
+		"clientConfig": r.clientConfig("/" + probeWebhook),
+		"rules": []any{map[string]any{
+			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"},
+			"operations": []any{string(admissionregistrationv1.Create)},
+		}},
+		"namespaceSelector":       map[string]any{"matchExpressions": []any{r.inNamespace()}},
+		"objectSelector":          map[string]any{"matchLabels": map[string]any{probeLabel: value}},
+		"admissionReviewVersions": []any{"v1"},
+		"sideEffects":             string(admissionregistrationv1.SideEffectClassNone),
+		"failurePolicy":           string(admissionregistrationv1.Fail),
+		"timeoutSeconds":          int64(1),
+	}
+}
+
+// awaitUse waits until the API server calls the webhooks of a configuration, which it reads from a cache. A dry run
+// fails then, because no server listens before Env.Webhooks returns.
+func (r *webhookRegistrar) awaitUse(ctx context.Context, probe string) error {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "webhook-probe", "labels": map[string]any{probeLabel: probe}},
+	}}
+	configMaps := r.client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(r.namespace)
+	return poll(ctx, func() (bool, error) {
+		_, err := configMaps.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case err == nil:
+			return false, errors.New("the API server does not call the webhooks yet")
+		case strings.Contains(err.Error(), "failed calling webhook"):
+			return true, nil
+		}
+		return true, err
+	})
+}
+
+// converting maps cluster and definition to the test that converts the objects of the definition.
+var converting sync.Map
+
+// convert configures the API server to send the objects of a definition to the test for conversion. It returns when the
+// API server does so.
+func (r *webhookRegistrar) convert(ctx context.Context, name string) error {
+	key := r.cluster + " " + name
+	if other, ok := converting.LoadOrStore(key, r.test); ok {
+		return fmt.Errorf(
+			"test %s already converts its objects, and a definition has only one conversion webhook: "+
+				"do not run these tests in parallel, "+
+				"or call Webhooks once for both",
+			other,
+		)
+	}
+	r.undos = append(r.undos, func(context.Context) error {
+		converting.Delete(key)
+		return nil
+	})
+
+	object, crd, err := r.definition(ctx, name)
+	if err != nil {
+		return err
+	}
+	version := slices.IndexFunc(
+		crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage },
+	)
+	if version < 0 {
+		return errors.New("only the storage version is served, so no object is ever converted")
+	}
+	before, _, err := unstructured.NestedFieldCopy(object, "spec", "conversion")
+	if err != nil {
+		return err
+	}
+	conversion := r.conversion(crd.Spec.Conversion)
+	columns := crd.Spec.Versions[version].AdditionalPrinterColumns
+	probe := apiextensionsv1.CustomResourceColumnDefinition{
+		Name:     "probe " + rand.String(suffixLength*2),
+		Type:     "string",
+		JSONPath: ".kind",
+	}
+	columnsPath := fmt.Sprintf("/spec/versions/%d/additionalPrinterColumns", version)
+
+	// The API server replaces its state of a definition at once: when it prints the column, it also uses the webhook.
+	err = r.patchDefinition(ctx, name, patchOperation{"add", "/spec/conversion", conversion},
+		patchOperation{"add", columnsPath, append(slices.Clone(columns), probe)})
+	if err != nil {
+		return err
+	}
+	r.undos = append(r.undos, func(ctx context.Context) error {
+		err := r.patchDefinition(ctx, name, patchOperation{"add", "/spec/conversion", before})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	if err := r.awaitColumn(ctx, crd, crd.Spec.Versions[version].Name, probe.Name); err != nil {
+		return err
+	}
+	if len(columns) == 0 {
+		return r.patchDefinition(ctx, name, patchOperation{"remove", columnsPath, nil})
+	}
+	return r.patchDefinition(ctx, name, patchOperation{"replace", columnsPath, columns})
+}
+
+// definition returns a definition as stored, and decoded into the Go type of this version.
+func (r *webhookRegistrar) definition(
+	ctx context.Context, name string,
+) (map[string]any, *apiextensionsv1.CustomResourceDefinition, error) {
+	object, err := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName)).Get(
+		ctx, name, metav1.GetOptions{},
+	)
+	if err != nil {
+		return nil, nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+		return nil, nil, err
+	}
+	return object.Object, crd, nil
+}
+
+// conversion returns a conversion that calls the test, with the path and the review versions of own.
+func (r *webhookRegistrar) conversion(own *apiextensionsv1.CustomResourceConversion) map[string]any {
+	at, versions := conversionPath, []string{"v1"}
+	if own != nil && own.Webhook != nil {
+		if own.Webhook.ClientConfig != nil {
+			clientConfig, err := runtime.DefaultUnstructuredConverter.ToUnstructured(own.Webhook.ClientConfig)
+			if named := pathOf(clientConfig); err == nil && named != "" {
+				at = named
+			}
+		}
+		versions = own.Webhook.ConversionReviewVersions
+	}
+	return map[string]any{
+		"strategy": apiextensionsv1.WebhookConverter,
+		"webhook":  map[string]any{"clientConfig": r.clientConfig(at), "conversionReviewVersions": versions},
+	}
+}
+
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func (r *webhookRegistrar) patchDefinition(ctx context.Context, name string, operations ...patchOperation) error {
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	crds := r.client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource(crdResourcesName))
+	_, err = crds.Patch(
+		ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager + "-webhooks"},
+	)
+	return err
+}
+
+// awaitColumn waits until the API server prints a column for the objects of a version.
+func (r *webhookRegistrar) awaitColumn(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version, column string,
+) error {
+	resource := path.Join("/apis", crd.Spec.Group, version, crd.Spec.Names.Plural)
+	return poll(ctx, func() (bool, error) {
+		table, err := r.rest.Get().AbsPath(resource).Param("limit", "1").
+			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
+		if err != nil && !unserved(err) {
+			// An existing object is converted, and the webhook is not served yet.
+			return bytes.Contains([]byte(err.Error()), []byte(r.webhooks.address())), err
+		}
+		if !bytes.Contains(table, []byte(column)) {
+			return false, errors.New("the API server does not call the webhook yet")
+		}
+		return true, nil
+	})
 }
