@@ -3,16 +3,45 @@
 package architecture
 
 import (
+	"path"
 	"strings"
 	"testing"
 )
 
-// A longer file has more than one topic.
+// A longer file has more than one topic. A line has at most 120 columns, which the linter checks.
 func TestFilesAreShort(t *testing.T) {
 	const most = 700
 	for _, f := range sourceFiles(t) {
 		if lines := strings.Count(f.content, "\n"); f.isGo() && lines > most {
 			t.Errorf("%s has %d lines, want at most %d: split it by topic", f.path, lines, most)
+		}
+	}
+}
+
+// mostFiles is the number of files, without tests, that one can keep in mind as the rooms of one package.
+const mostFiles = 35
+
+// packagesOfManyFiles lists the packages with more files, and why.
+var packagesOfManyFiles = map[string]string{
+	"converge": "its parts move to packages below converge/internal",
+}
+
+func TestPackagesHaveFewFiles(t *testing.T) {
+	files := map[string]int{}
+	for _, f := range sourceFiles(t) {
+		if f.isGo() && !strings.HasSuffix(f.path, "_test.go") {
+			files[path.Dir(f.path)]++
+		}
+	}
+	for directory, n := range files {
+		if n > mostFiles && packagesOfManyFiles[directory] == "" {
+			t.Errorf("%s has %d files, want at most %d: join those that belong together, or split the package",
+				directory, n, mostFiles)
+		}
+	}
+	for directory := range packagesOfManyFiles {
+		if files[directory] <= mostFiles {
+			t.Errorf("%s needs no entry in the list: it has %d files", directory, files[directory])
 		}
 	}
 }
