@@ -66,7 +66,7 @@ func TestKindsAreTheServers(t *testing.T) {
 					t.Fatal(err)
 				}
 				want, got := play(t, real, env.Namespace, scenario), play(t, memory, env.Namespace, scenario)
-				for i := range want {
+				for i := range min(len(want), len(got)) { // a different result of the first ends the scenario
 					if diff := cmp.Diff(want[i], got[i]); diff != "" {
 						t.Errorf("step %d (-real +memory):\n%s", i, diff)
 					}
@@ -232,6 +232,6 @@ func result(obj client.Object, err error) any {
 func comparable(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n@@")
 	text = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(text, "UID")
-	return regexp.MustCompile(`spec.template: Invalid value: .*: field is immutable`).
-		ReplaceAllString(text, "spec.template: field is immutable")
+	return regexp.MustCompile(`(spec\.template(\.spec)?): Invalid value: .*: field is immutable`).
+		ReplaceAllString(text, "$1: field is immutable")
 }

@@ -152,20 +152,39 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 	return errs
 }
 
-// validateIntOrPercent checks a number or percentage. Percentages may be limited to 100 %.
-// Upstream: pkg/apis/apps/validation/validation.go: ValidatePositiveIntOrPercent, IsNotMoreThan100Percent
-func validateIntOrPercent(value *intstr.IntOrString, at *field.Path, limited bool) field.ErrorList {
+// change is a field of a spec that cannot change.
+type change struct {
+	name        string
+	new, before any
+}
+
+// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateImmutableField
+func immutable(changes ...change) field.ErrorList {
+	var errs field.ErrorList
+	for _, c := range changes {
+		errs = append(errs, validation.ValidateImmutableField(c.new, c.before, specPath.Child(c.name))...)
+	}
+	return errs
+}
+
+// validateIntOrPercent checks an optional number or percentage.
+// Upstream: pkg/apis/apps/validation/validation.go: ValidatePositiveIntOrPercent
+func validateIntOrPercent(value *intstr.IntOrString, at *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
 	}
 	if value.Type == intstr.Int {
 		return validation.ValidateNonnegativeField(int64(value.IntVal), at)
 	}
-	errs := invalid(at, *value, utilvalidation.IsValidPercent(value.StrVal))
-	if len(errs) == 0 && limited && percent(value) > 100 {
-		errs = append(errs, field.Invalid(at, *value, "must not be greater than 100%"))
+	return invalid(at, *value, utilvalidation.IsValidPercent(value.StrVal))
+}
+
+// Upstream: pkg/apis/apps/validation/validation.go: IsNotMoreThan100Percent
+func atMost100Percent(value *intstr.IntOrString, at *field.Path) field.ErrorList {
+	if value == nil || value.Type == intstr.Int || percent(value) <= 100 {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.Invalid(at, *value, "must not be greater than 100%")}
 }
 
 // percent returns the percentage of a number or percentage.

@@ -137,13 +137,22 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 	if len(spec.AccessModes) == 0 {
 		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
 	}
+	pods, others := false, false
 	for _, mode := range spec.AccessModes {
+		switch mode {
+		case corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce:
+			others = true
+		case corev1.ReadWriteOncePod:
+			pods = true
+		default:
+			errs = append(errs, field.NotSupported(at.Child("accessModes"), mode, []corev1.PersistentVolumeAccessMode{
+				corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod,
+			}))
+		}
+	}
+	if pods && others {
 		errs = append(
-			errs,
-			oneOf(
-				at.Child("accessModes"), mode, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce,
-				corev1.ReadWriteOncePod,
-			)...,
+			errs, field.Forbidden(at.Child("accessModes"), "may not use ReadWriteOncePod with other access modes"),
 		)
 	}
 	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
@@ -163,6 +172,10 @@ func validateVolumeClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.Error
 	spec, before := c.Spec.DeepCopy(), old.Spec.DeepCopy()
 	if before.VolumeName == "" {
 		before.VolumeName = spec.VolumeName
+	}
+	class, had := old.Annotations[corev1.BetaStorageClassAnnotation]
+	if before.StorageClassName == nil && spec.StorageClassName != nil && (!had || *spec.StorageClassName == class) {
+		spec.StorageClassName = nil // a claim without a class may get one
 	}
 	if c.Status.Phase == corev1.ClaimBound {
 		if spec.Resources.Requests != nil {

@@ -62,9 +62,18 @@ var jobStatusRules = []struct {
 		},
 	},
 	{
-		func(j *batchv1.Job) bool { return j.Status.StartTime == nil && jobIsFinished(j) },
+		func(j *batchv1.Job) bool {
+			skipped := j.Spec.Suspend != nil && *j.Spec.Suspend && j.Spec.Completions != nil && *j.Spec.Completions == 0
+			return j.Status.StartTime == nil && jobIsFinished(j) && !skipped
+		},
 		func(*batchv1.JobStatus) *field.Error {
 			return field.Required(statusPath.Child("startTime"), "startTime is required for finished job")
+		},
+	},
+	{
+		func(j *batchv1.Job) bool { return number(j.Status.Terminating) > 0 && jobIsFinished(j) },
+		func(s *batchv1.JobStatus) *field.Error {
+			return field.Invalid(statusPath.Child("terminating"), s.Terminating, "terminating>0 is invalid for finished job")
 		},
 	},
 	{
@@ -73,6 +82,11 @@ var jobStatusRules = []struct {
 			return field.Invalid(statusPath.Child("ready"), *s.Ready, "cannot set more ready pods than active")
 		},
 	},
+}
+
+// contradiction is how messages name a condition that excludes success.
+var contradiction = map[batchv1.JobConditionType]string{
+	batchv1.JobFailed: "Failed=true", batchv1.JobFailureTarget: "FailureTarget=true",
 }
 
 func badConditions(message string) func(*batchv1.JobStatus) *field.Error {
@@ -88,6 +102,20 @@ func jobIs(j *batchv1.Job, condition batchv1.JobConditionType) bool {
 		}
 	}
 	return false
+}
+
+// resumes reports whether a status says for the first time that a job is no longer suspended.
+func resumes(j, old *batchv1.Job) bool {
+	for _, c := range j.Status.Conditions {
+		if c.Type == batchv1.JobSuspended {
+			return c.Status == corev1.ConditionFalse && jobIs(old, batchv1.JobSuspended)
+		}
+	}
+	return false
+}
+
+func isIndexed(j *batchv1.Job) bool {
+	return j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion
 }
 
 func jobIsFinished(j *batchv1.Job) bool {
@@ -110,6 +138,12 @@ func validateJobStatus(j, old *batchv1.Job) field.ErrorList {
 			errs = append(errs, rule.err(s))
 		}
 	}
+	for _, failure := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
+		if jobIs(j, batchv1.JobSuccessCriteriaMet) && jobIs(j, failure) {
+			errs = append(errs, badConditions(
+				"cannot set SuccessCriteriaMet=True and "+contradiction[failure]+" conditions")(s))
+		}
+	}
 	for _, terminal := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget} {
 		if jobIs(old, terminal) && !jobIs(j, terminal) {
 			errs = append(
@@ -124,8 +158,8 @@ func validateJobStatus(j, old *batchv1.Job) field.ErrorList {
 	if s.Failed < before.Failed {
 		errs = append(errs, field.Invalid(statusPath.Child("failed"), s.Failed, "cannot decrease the failed counter"))
 	}
-	if indexed := j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion; !indexed &&
-		s.Succeeded < before.Succeeded {
+	scales := isIndexed(j) && j.Spec.Completions != nil && number(j.Spec.Completions) == number(j.Spec.Parallelism)
+	if s.Succeeded < before.Succeeded && !scales {
 		errs = append(
 			errs, field.Invalid(statusPath.Child("succeeded"), s.Succeeded, "cannot decrease the succeeded counter"),
 		)
@@ -134,7 +168,7 @@ func validateJobStatus(j, old *batchv1.Job) field.ErrorList {
 		errs = append(errs, field.Invalid(statusPath.Child("completionTime"), s.CompletionTime, "field is immutable"))
 	}
 	if suspended := j.Spec.Suspend != nil && *j.Spec.Suspend; before.StartTime != nil &&
-		!before.StartTime.Equal(s.StartTime) && !suspended {
+		!before.StartTime.Equal(s.StartTime) && !suspended && !resumes(j, old) {
 		errs = append(
 			errs, field.Invalid(statusPath.Child("startTime"), s.StartTime, "field is immutable for unsuspended job once set"),
 		)

@@ -3,6 +3,8 @@
 package kinds
 
 import (
+	"net"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,6 +35,9 @@ func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	}
 	for j, rule := range i.Spec.Rules {
 		at := specPath.Child("rules").Index(j)
+		if net.ParseIP(rule.Host) != nil {
+			errs = append(errs, field.Invalid(at.Child("host"), rule.Host, "must be a DNS name, not an IP address"))
+		}
 		if strings.Contains(rule.Host, "*") {
 			errs = append(errs, invalid(at.Child("host"), rule.Host, utilvalidation.IsWildcardDNS1123Subdomain(rule.Host))...)
 		} else if rule.Host != "" {
@@ -56,13 +61,26 @@ func validateIngressPath(p *networkingv1.HTTPIngressPath, at *field.Path) field.
 	if p.PathType == nil {
 		return field.ErrorList{field.Required(at.Child("pathType"), "pathType must be specified")}
 	}
-	errs := oneOf(
-		at.Child("pathType"), *p.PathType, networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
-		networkingv1.PathTypePrefix,
-	)
-	if absolute := strings.HasPrefix(p.Path, "/"); len(errs) == 0 && !absolute &&
-		(p.Path != "" || *p.PathType != networkingv1.PathTypeImplementationSpecific) {
+	var errs field.ErrorList
+	free := *p.PathType == networkingv1.PathTypeImplementationSpecific
+	if types := []networkingv1.PathType{
+		networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix,
+	}; !slices.Contains(types, *p.PathType) {
+		errs = append(errs, field.NotSupported(at.Child("pathType"), *p.PathType, types))
+	} else if !strings.HasPrefix(p.Path, "/") && (p.Path != "" || !free) {
 		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "must be an absolute path"))
+	}
+	if *p.PathType == networkingv1.PathTypeExact || *p.PathType == networkingv1.PathTypePrefix {
+		for _, part := range []string{"//", "/./", "/../", "%2f", "%2F"} {
+			if strings.Contains(p.Path, part) {
+				errs = append(errs, field.Invalid(at.Child("path"), p.Path, "must not contain '"+part+"'"))
+			}
+		}
+		for _, end := range []string{"/..", "/."} {
+			if strings.HasSuffix(p.Path, end) {
+				errs = append(errs, field.Invalid(at.Child("path"), p.Path, "cannot end with '"+end+"'"))
+			}
+		}
 	}
 	return append(errs, validateBackend(&p.Backend, at.Child("backend"))...)
 }
@@ -118,8 +136,10 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 		}
 		errs = append(errs, field.Invalid(specPath, shown, "minAvailable and maxUnavailable cannot be both set"))
 	}
-	errs = append(errs, validateIntOrPercent(spec.MinAvailable, specPath.Child("minAvailable"), true)...)
-	errs = append(errs, validateIntOrPercent(spec.MaxUnavailable, specPath.Child("maxUnavailable"), true)...)
+	errs = append(errs, validateIntOrPercent(spec.MinAvailable, specPath.Child("minAvailable"))...)
+	errs = append(errs, atMost100Percent(spec.MinAvailable, specPath.Child("minAvailable"))...)
+	errs = append(errs, validateIntOrPercent(spec.MaxUnavailable, specPath.Child("maxUnavailable"))...)
+	errs = append(errs, atMost100Percent(spec.MaxUnavailable, specPath.Child("maxUnavailable"))...)
 	return append(
 		errs,
 		metavalidation.ValidateLabelSelector(
@@ -281,16 +301,22 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	}
 	if spec.MaxReplicas == 0 {
 		errs = append(errs, field.Required(specPath.Child("maxReplicas"), ""))
+	} else if spec.MaxReplicas < 0 {
+		errs = append(
+			errs, field.Invalid(specPath.Child("maxReplicas"), spec.MaxReplicas, "must be greater than or equal to 1"),
+		)
 	}
 	return errs
 }
 
 // Upstream: pkg/apis/scheduling/validation/validation.go: ValidatePriorityClassUpdate
 func validatePriorityClassUpdate(c, old *schedulingv1.PriorityClass) field.ErrorList {
+	var errs field.ErrorList
 	if c.Value != old.Value {
-		return field.ErrorList{field.Forbidden(field.NewPath("value"), "may not be changed in an update.")}
+		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 	}
-	return nil
+	return append(errs, validation.ValidateImmutableField(
+		c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 }
 
 // Upstream: pkg/apis/storage/validation/validation.go: ValidateStorageClassUpdate

@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,9 +16,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Upstream: pkg/apis/core/validation/validation.go: validatePodMetadataAndSpec
+// validatePod validates more than templates of pods must fulfill.
+// Upstream: pkg/apis/core/validation/validation.go: validatePodMetadataAndSpec, validateContainerOnlyForPod
 func validatePod(p *corev1.Pod) field.ErrorList {
-	return validatePodSpec(&p.Spec, specPath, nil)
+	errs := validatePodSpec(&p.Spec, specPath, nil)
+	for i, v := range p.Spec.Volumes {
+		if v.Projected == nil || p.Spec.ServiceAccountName != "" {
+			continue
+		}
+		for j, source := range v.Projected.Sources {
+			if source.ServiceAccountToken != nil {
+				at := specPath.Child("volumes").Index(i).Child("projected", "sources").Index(j)
+				errs = append(errs, field.Forbidden(at.Child("serviceAccountToken"),
+					"must not be specified when serviceAccountName is not set"))
+			}
+		}
+	}
+	errs = append(errs, validateImages(p.Spec.Containers, specPath.Child("containers"))...)
+	return append(errs, validateImages(p.Spec.InitContainers, specPath.Child("initContainers"))...)
+}
+
+// Upstream: pkg/apis/core/validation/validation.go: validateContainerOnlyForPod, ValidateContainerUpdates
+func validateImages(containers []corev1.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		if image := containers[i].Image; strings.TrimSpace(image) != image {
+			errs = append(errs, field.Invalid(
+				at.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
+		}
+	}
+	return errs
 }
 
 // Upstream: pkg/apis/core/validation/validation.go: ValidatePodTemplateSpec
@@ -29,7 +57,7 @@ func validatePodTemplate(
 }
 
 // validatePodSpec also takes the volume claims that become volumes of the same names.
-// Upstream: pkg/apis/core/validation/validation.go: ValidatePodSpec, ValidateVolumes, validateProjectionSources
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePodSpec, ValidateVolumes
 // Upstream: pkg/apis/core/validation/validation.go: validateRestartPolicy, validateDNSPolicy
 func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
@@ -42,15 +70,6 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.Persi
 		problems := dnsLabel(v.Name, name)
 		if volumes[v.Name] && len(claims) == 0 {
 			problems = append(problems, field.Duplicate(name, v.Name))
-		}
-		if v.Projected != nil && spec.ServiceAccountName == "" {
-			for j, source := range v.Projected.Sources {
-				if source.ServiceAccountToken != nil {
-					sourcePath := at.Child("volumes").Index(i).Child("projected", "sources").Index(j)
-					problems = append(problems, field.Forbidden(sourcePath.Child("serviceAccountToken"),
-						"must not be specified when serviceAccountName is not set"))
-				}
-			}
 		}
 		if errs = append(errs, problems...); len(problems) == 0 {
 			volumes[v.Name] = true
@@ -75,11 +94,15 @@ func validatePodSpec(spec *corev1.PodSpec, at *field.Path, claims []corev1.Persi
 	if name := spec.ServiceAccountName; name != "" {
 		errs = append(errs, invalid(at.Child("serviceAccountName"), name, utilvalidation.IsDNS1123Subdomain(name))...)
 	}
+	if deadline := spec.ActiveDeadlineSeconds; deadline != nil && (*deadline < 1 || *deadline > math.MaxInt32) {
+		errs = append(errs, field.Invalid(
+			at.Child("activeDeadlineSeconds"), *deadline, utilvalidation.InclusiveRangeError(1, math.MaxInt32)))
+	}
 	return errs
 }
 
 // Upstream: pkg/apis/core/validation/validation.go: validateContainers, validateInitContainers, validateContainerCommon
-// Upstream: pkg/apis/core/validation/validation.go: ValidateEnv, validatePullPolicy
+// Upstream: pkg/apis/core/validation/validation.go: validatePullPolicy
 func validateContainers(containers []corev1.Container, at *field.Path, names, volumes map[string]bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range containers {
@@ -91,14 +114,7 @@ func validateContainers(containers []corev1.Container, at *field.Path, names, vo
 		errs = append(errs, oneOf(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
 			corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
 		errs = append(errs, validateContainerPorts(c.Ports, at.Child("ports"))...)
-		for j, env := range c.Env {
-			name := at.Child("env").Index(j).Child("name")
-			if env.Name == "" {
-				errs = append(errs, field.Required(name, ""))
-			} else {
-				errs = append(errs, invalid(name, env.Name, utilvalidation.IsRelaxedEnvVarName(env.Name))...)
-			}
-		}
+		errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
 		errs = append(errs, validateMounts(c.VolumeMounts, volumes, at.Child("volumeMounts"))...)
 		errs = append(
 			errs,
@@ -111,6 +127,42 @@ func validateContainers(containers []corev1.Container, at *field.Path, names, vo
 			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
 		}
 		names[c.Name] = true
+	}
+	return errs
+}
+
+// validateEnv does not validate the sources of values.
+// Upstream: pkg/apis/core/validation/validation.go: ValidateEnv, validateEnvVarValueFrom
+func validateEnv(variables []corev1.EnvVar, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, env := range variables {
+		name, from := at.Index(i).Child("name"), at.Index(i).Child("valueFrom")
+		if env.Name == "" {
+			errs = append(errs, field.Required(name, ""))
+		} else {
+			errs = append(errs, invalid(name, env.Name, utilvalidation.IsRelaxedEnvVarName(env.Name))...)
+		}
+		v := env.ValueFrom
+		if v == nil {
+			continue
+		}
+		sources := 0
+		for _, set := range []bool{
+			v.FieldRef != nil, v.ResourceFieldRef != nil, v.ConfigMapKeyRef != nil, v.SecretKeyRef != nil, v.FileKeyRef != nil,
+		} {
+			if set {
+				sources++
+			}
+		}
+		switch {
+		case sources == 0:
+			errs = append(errs, field.Invalid(from, "", "must specify one of: `fieldRef`, `resourceFieldRef`, "+
+				"`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+		case env.Value != "":
+			errs = append(errs, field.Invalid(from, "", "may not be specified when `value` is not empty"))
+		case sources > 1:
+			errs = append(errs, field.Invalid(from, "", "may not have more than one field specified at a time"))
+		}
 	}
 	return errs
 }
@@ -212,30 +264,24 @@ func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	spec, before := p.Spec.DeepCopy(), old.Spec.DeepCopy()
-	for i := range before.Containers {
-		spec.Containers[i].Image = before.Containers[i].Image
-	}
-	for i := range before.InitContainers {
-		spec.InitContainers[i].Image = before.InitContainers[i].Image
-	}
-	switch deadline, deadlineBefore := spec.ActiveDeadlineSeconds, before.ActiveDeadlineSeconds; {
-	case deadline == nil && deadlineBefore != nil:
+	switch deadline, before := p.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds; {
+	case deadline == nil && before != nil:
 		errs = append(
 			errs,
 			field.Invalid(
 				specPath.Child("activeDeadlineSeconds"), deadline, "must not update from a positive integer to nil value",
 			),
 		)
-	case deadline != nil && deadlineBefore != nil && *deadline > *deadlineBefore:
+	case deadline != nil && (*deadline < 0 || *deadline > math.MaxInt32):
+		return append(errs, field.Invalid(
+			specPath.Child("activeDeadlineSeconds"), *deadline, utilvalidation.InclusiveRangeError(0, math.MaxInt32)))
+	case deadline != nil && before != nil && *deadline > *before:
 		return append(
 			errs,
 			field.Invalid(specPath.Child("activeDeadlineSeconds"), *deadline, "must be less than or equal to previous value"),
 		)
 	}
-	spec.ActiveDeadlineSeconds = before.ActiveDeadlineSeconds
-	spec.SchedulingGates = before.SchedulingGates
-	if !hasAll(spec.Tolerations, before.Tolerations) {
+	if !hasAll(p.Spec.Tolerations, old.Spec.Tolerations) {
 		errs = append(
 			errs,
 			field.Forbidden(
@@ -243,13 +289,72 @@ func validatePodUpdate(p, old *corev1.Pod) field.ErrorList {
 			),
 		)
 	}
-	if spec.Tolerations = before.Tolerations; !equality.Semantic.DeepEqual(spec, before) {
+	errs = append(errs, validateGates(p.Spec.SchedulingGates, old.Spec.SchedulingGates)...)
+	spec, before := p.Spec.DeepCopy(), old.Spec.DeepCopy()
+	for i := range before.Containers {
+		spec.Containers[i].Image = before.Containers[i].Image
+	}
+	for i := range before.InitContainers {
+		spec.InitContainers[i].Image = before.InitContainers[i].Image
+	}
+	spec.ActiveDeadlineSeconds, spec.SchedulingGates = before.ActiveDeadlineSeconds, before.SchedulingGates
+	spec.Tolerations = before.Tolerations
+	if len(before.SchedulingGates) > 0 {
+		errs = append(errs, validateGatedPod(spec, before)...)
+	}
+	if !equality.Semantic.DeepEqual(spec, before) {
 		errs = append(
 			errs,
 			field.Forbidden(
 				specPath, "pod updates may not change fields other than "+updatableFields+"\n"+diff.Diff(*before, *spec),
 			),
 		)
+	}
+	return errs
+}
+
+// Upstream: pkg/apis/core/validation/validation.go: validateOnlyDeletedSchedulingGates
+func validateGates(gates, before []corev1.PodSchedulingGate) field.ErrorList {
+	var errs field.ErrorList
+	for i, gate := range gates {
+		if !slices.Contains(before, gate) {
+			errs = append(errs, field.Forbidden(specPath.Child("schedulingGates").Index(i).Child("name"),
+				"only deletion is allowed, but found new scheduling gate '"+gate.Name+"'"))
+		}
+	}
+	return errs
+}
+
+// validateGatedPod allows the node selector and node affinity of a pod that is not scheduled yet to become stricter. It
+// sets both to the old values. Of the changes of a node affinity with required terms, it allows only those of preferred
+// ones.
+// Upstream: pkg/apis/core/validation/validation.go: ValidatePodUpdate, validateNodeSelectorMutation
+// Upstream: pkg/apis/core/validation/validation.go: validateNodeAffinityMutation
+func validateGatedPod(spec, before *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	for name, value := range before.NodeSelector {
+		if got, ok := spec.NodeSelector[name]; !ok || got != value {
+			errs = append(errs, field.Invalid(specPath.Child("nodeSelector"), spec.NodeSelector,
+				"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
+			break
+		}
+	}
+	spec.NodeSelector = before.NodeSelector
+	affinity, affinityBefore := &corev1.Affinity{}, &corev1.Affinity{}
+	if spec.Affinity != nil {
+		affinity = spec.Affinity
+	}
+	if before.Affinity != nil {
+		affinityBefore = before.Affinity
+	}
+	if node := affinityBefore.NodeAffinity; node != nil && node.RequiredDuringSchedulingIgnoredDuringExecution != nil &&
+		(affinity.NodeAffinity == nil || !equality.Semantic.DeepEqual(
+			affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			node.RequiredDuringSchedulingIgnoredDuringExecution)) {
+		return errs
+	}
+	if affinity.NodeAffinity = affinityBefore.NodeAffinity; equality.Semantic.DeepEqual(affinity, affinityBefore) {
+		spec.Affinity = before.Affinity
 	}
 	return errs
 }

@@ -4,8 +4,10 @@ package kinds
 
 import (
 	"net"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -23,7 +25,7 @@ func validateNewService(s *corev1.Service) field.ErrorList {
 	return validateService(s)
 }
 
-// Upstream: pkg/apis/core/validation/validation.go: validateService, validateServiceExternalTrafficPolicy
+// Upstream: pkg/apis/core/validation/validation.go: validateService, validateLoadBalancerClassField
 func validateService(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	spec, headless := &s.Spec, s.Spec.ClusterIP == corev1.ClusterIPNone
@@ -57,14 +59,26 @@ func validateService(s *corev1.Service) field.ErrorList {
 			field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"),
 		)
 	}
-	if spec.ExternalTrafficPolicy != "" && !defaults.IsExternal(s) {
+	if spec.LoadBalancerClass != nil && spec.Type != corev1.ServiceTypeLoadBalancer {
 		errs = append(
-			errs,
-			field.Invalid(
-				specPath.Child("externalTrafficPolicy"), spec.ExternalTrafficPolicy,
-				"may only be set for externally-accessible services",
-			),
+			errs, field.Forbidden(specPath.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"),
 		)
+	}
+	return append(errs, validateTraffic(s)...)
+}
+
+// Upstream: pkg/apis/core/validation/validation.go: validateServiceExternalTrafficPolicy
+func validateTraffic(s *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	policy, at := s.Spec.ExternalTrafficPolicy, specPath.Child("externalTrafficPolicy")
+	if defaults.IsExternal(s) {
+		errs = oneOf(at, policy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+	} else if policy != "" {
+		errs = append(errs, field.Invalid(at, policy, "may only be set for externally-accessible services"))
+	}
+	if port := s.Spec.HealthCheckNodePort; port != 0 && !defaults.NeedsHealthPort(s) {
+		errs = append(errs, field.Invalid(specPath.Child("healthCheckNodePort"), port,
+			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	return errs
 }
@@ -78,13 +92,18 @@ func validateServiceKind(s *corev1.Service, headless bool) (errs field.ErrorList
 		if len(spec.ClusterIPs) > 0 {
 			errs = append(errs, field.Forbidden(specPath.Child("clusterIPs"), "may not be set for ExternalName services"))
 		}
-		if spec.ExternalName == "" {
+		if len(spec.IPFamilies) > 0 {
+			errs = append(errs, field.Forbidden(specPath.Child("ipFamilies"), "may not be set for ExternalName services"))
+		}
+		if spec.IPFamilyPolicy != nil {
+			errs = append(
+				errs, field.Forbidden(specPath.Child("ipFamilyPolicy"), "may not be set for ExternalName services"),
+			)
+		}
+		if name := strings.TrimSuffix(spec.ExternalName, "."); name == "" { // the dot makes a name absolute
 			errs = append(errs, field.Required(specPath.Child("externalName"), ""))
 		} else {
-			errs = append(
-				errs,
-				invalid(specPath.Child("externalName"), spec.ExternalName, utilvalidation.IsDNS1123Subdomain(spec.ExternalName))...,
-			)
+			errs = append(errs, invalid(specPath.Child("externalName"), name, utilvalidation.IsDNS1123Subdomain(name))...)
 		}
 	case headless && defaults.NeedsNodePorts(s):
 		errs = append(
@@ -141,7 +160,11 @@ func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, ip := range spec.ClusterIPs {
-		if ip != corev1.ClusterIPNone && net.ParseIP(ip) == nil {
+		if i == 0 && ip == corev1.ClusterIPNone {
+			if len(spec.ClusterIPs) > 1 {
+				errs = append(errs, field.Invalid(at, spec.ClusterIPs, "'None' must be the first and only value"))
+			}
+		} else if net.ParseIP(ip) == nil {
 			errs = append(errs, field.Invalid(at.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
 		}
 	}
@@ -185,7 +208,8 @@ func validatePortNumbers(spec *corev1.ServiceSpec) field.ErrorList {
 	return errs
 }
 
-// Upstream: pkg/apis/core/validation/validation.go: ValidateServiceUpdate
+// Upstream: pkg/apis/core/validation/validation.go: ValidateServiceUpdate, validateLoadBalancerClassField
+// Upstream: pkg/apis/core/validation/validation.go: validateServiceExternalTrafficFieldsUpdate
 func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	if errs := validateClusterIPs(&s.Spec); len(errs) > 0 {
 		return errs // addresses cannot be allocated
@@ -193,7 +217,17 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	if errs := validateFamilies(&s.Spec); len(errs) > 0 {
 		return errs
 	}
-	return append(validateAddresses(s, old), validateService(s)...)
+	errs := validateAddresses(s, old)
+	class, classBefore := s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && old.Spec.Type == s.Spec.Type &&
+		!equality.Semantic.DeepEqual(class, classBefore) {
+		errs = append(errs, field.Invalid(specPath.Child("loadBalancerClass"), class, "may not change once set"))
+	}
+	if defaults.NeedsHealthPort(old) && defaults.NeedsHealthPort(s) &&
+		s.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
+		errs = append(errs, field.Forbidden(specPath.Child("healthCheckNodePort"), "field is immutable"))
+	}
+	return append(errs, validateService(s)...)
 }
 
 // validateFamilies refuses addresses that only a dual-stack cluster has. Headless services without a selector may have

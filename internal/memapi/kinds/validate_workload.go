@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -79,17 +80,17 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 		return nil
 	}
 	unavailable, surge := s.RollingUpdate.MaxUnavailable, s.RollingUpdate.MaxSurge
-	errs := validateIntOrPercent(unavailable, rolling.Child("maxUnavailable"), false)
-	errs = append(errs, validateIntOrPercent(surge, rolling.Child("maxSurge"), false)...)
+	errs := validateIntOrPercent(unavailable, rolling.Child("maxUnavailable"))
+	errs = append(errs, validateIntOrPercent(surge, rolling.Child("maxSurge"))...)
 	if percent(unavailable) == 0 && percent(surge) == 0 {
 		errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), *unavailable, "may not be 0 when `maxSurge` is 0"))
 	}
-	return errs
+	return append(errs, atMost100Percent(unavailable, rolling.Child("maxUnavailable"))...)
 }
 
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentUpdate
 func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
-	return validation.ValidateImmutableField(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
+	return immutable(change{"selector", d.Spec.Selector, old.Spec.Selector})
 }
 
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateReplicaSetSpec, ValidatePodTemplateSpecForReplicaSet
@@ -103,7 +104,7 @@ func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateReplicaSetUpdate
 func validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
-	return validation.ValidateImmutableField(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
+	return immutable(change{"selector", r.Spec.Selector, old.Spec.Selector})
 }
 
 // rollingUpdate is the form of a strategy in errors.
@@ -124,9 +125,12 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		if rolling := strategy.RollingUpdate; rolling != nil {
 			errs = append(errs, notNegative(rolling.Partition, at.Child("rollingUpdate", "partition"))...)
-			errs = append(
-				errs, validateIntOrPercent(rolling.MaxUnavailable, at.Child("rollingUpdate", "maxUnavailable"), true)...,
-			)
+			unavailable := at.Child("rollingUpdate", "maxUnavailable")
+			errs = append(errs, validateIntOrPercent(rolling.MaxUnavailable, unavailable)...)
+			if rolling.MaxUnavailable != nil && percent(rolling.MaxUnavailable) == 0 {
+				errs = append(errs, field.Invalid(unavailable, *rolling.MaxUnavailable, "cannot be 0"))
+			}
+			errs = append(errs, atMost100Percent(rolling.MaxUnavailable, unavailable)...)
 		}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if strategy.RollingUpdate != nil {
@@ -168,33 +172,36 @@ func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate
 func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	spec, before := &s.Spec, &old.Spec
-	errs := validateStatefulSet(s)
-	errs = append(errs, validation.ValidateImmutableField(spec.Selector, before.Selector, specPath.Child("selector"))...)
-	errs = append(
-		errs,
-		validation.ValidateImmutableField(
-			spec.VolumeClaimTemplates, before.VolumeClaimTemplates, specPath.Child("volumeClaimTemplates"),
-		)...,
-	)
-	errs = append(
-		errs, validation.ValidateImmutableField(spec.ServiceName, before.ServiceName, specPath.Child("serviceName"))...,
-	)
-	return append(
-		errs,
-		validation.ValidateImmutableField(
-			spec.PodManagementPolicy, before.PodManagementPolicy, specPath.Child("podManagementPolicy"),
-		)...,
-	)
+	return append(validateStatefulSet(s), immutable(
+		change{"selector", spec.Selector, before.Selector},
+		change{"volumeClaimTemplates", spec.VolumeClaimTemplates, before.VolumeClaimTemplates},
+		change{"serviceName", spec.ServiceName, before.ServiceName},
+		change{"podManagementPolicy", spec.PodManagementPolicy, before.PodManagementPolicy},
+	)...)
 }
 
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateDaemonSetSpec, ValidateDaemonSetUpdateStrategy
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
-	errs := selects(d.Spec.Selector, d.Spec.Template.Labels, "daemonset")
+	at := specPath.Child("selector")
+	errs := metavalidation.ValidateLabelSelector(
+		d.Spec.Selector, metavalidation.LabelSelectorValidationOptions{}, at,
+	)
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err == nil && !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
+		errs = append(errs, field.Invalid(templatePath.Child("metadata", "labels"), d.Spec.Template.Labels,
+			"`selector` does not match template `labels`"))
+	}
+	if err == nil && d.Spec.Selector != nil && selector.Empty() {
+		errs = append(errs, field.Invalid(at, d.Spec.Selector, "empty selector is invalid for daemonset"))
+	}
 	errs = append(errs, validatePodTemplate(&d.Spec.Template, templatePath, nil)...)
 	errs = append(errs, runsAlways(&d.Spec.Template, "DaemonSet")...)
 	errs = append(errs, notNegative(&d.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))...)
-	if s := &d.Spec.UpdateStrategy; s.Type != appsv1.RollingUpdateDaemonSetStrategyType &&
-		s.Type != appsv1.OnDeleteDaemonSetStrategyType {
+	switch s := &d.Spec.UpdateStrategy; s.Type {
+	case appsv1.OnDeleteDaemonSetStrategyType:
+	case appsv1.RollingUpdateDaemonSetStrategyType:
+		errs = append(errs, validateRollingDaemons(s.RollingUpdate, specPath.Child("updateStrategy", "rollingUpdate"))...)
+	default:
 		errs = append(errs, field.NotSupported(specPath.Child("updateStrategy"), s,
 			[]appsv1.DaemonSetUpdateStrategyType{
 				appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType,
@@ -203,9 +210,25 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	return append(errs, notNegative(d.Spec.RevisionHistoryLimit, specPath.Child("revisionHistoryLimit"))...)
 }
 
+// Upstream: pkg/apis/apps/validation/validation.go: ValidateRollingUpdateDaemonSet
+func validateRollingDaemons(r *appsv1.RollingUpdateDaemonSet, at *field.Path) field.ErrorList {
+	unavailable, surge := at.Child("maxUnavailable"), at.Child("maxSurge")
+	errs := validateIntOrPercent(r.MaxUnavailable, unavailable)
+	errs = append(errs, validateIntOrPercent(r.MaxSurge, surge)...)
+	errs = append(errs, atMost100Percent(r.MaxUnavailable, unavailable)...)
+	errs = append(errs, atMost100Percent(r.MaxSurge, surge)...)
+	switch some, extra := percent(r.MaxUnavailable) != 0, percent(r.MaxSurge) != 0; {
+	case some && extra:
+		errs = append(errs, field.Invalid(surge, *r.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+	case !some && !extra:
+		errs = append(errs, field.Required(unavailable, "cannot be 0 when maxSurge is 0"))
+	}
+	return errs
+}
+
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateDaemonSetSpecUpdate
 func validateDaemonSetUpdate(d, old *appsv1.DaemonSet) field.ErrorList {
-	return validation.ValidateImmutableField(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
+	return immutable(change{"selector", d.Spec.Selector, old.Spec.Selector})
 }
 
 // Upstream: pkg/apis/batch/validation/validation.go: ValidateJobCreate
@@ -286,11 +309,9 @@ func validateJobSpec(spec *batchv1.JobSpec, at *field.Path) field.ErrorList {
 func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	spec, before := &j.Spec, &old.Spec
 	errs := validateJobSelector(j)
-	if indexed := spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion; !indexed {
-		errs = append(
-			errs, validation.ValidateImmutableField(spec.Completions, before.Completions, specPath.Child("completions"))...,
-		)
-	} else if spec.Completions != nil && before.Completions != nil && *spec.Completions != *before.Completions &&
+	if !isIndexed(j) {
+		errs = append(errs, immutable(change{"completions", spec.Completions, before.Completions})...)
+	} else if spec.Completions != nil && (before.Completions == nil || *spec.Completions != *before.Completions) &&
 		*spec.Completions != *spec.Parallelism {
 		errs = append(
 			errs,
@@ -299,47 +320,50 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 			),
 		)
 	}
-	errs = append(errs, validation.ValidateImmutableField(spec.Selector, before.Selector, specPath.Child("selector"))...)
+	errs = append(errs, immutable(change{"selector", spec.Selector, before.Selector})...)
 	errs = append(errs, validateJobTemplateUpdate(spec, old)...)
-	errs = append(
-		errs,
-		validation.ValidateImmutableField(spec.CompletionMode, before.CompletionMode, specPath.Child("completionMode"))...,
-	)
-	errs = append(
-		errs,
-		validation.ValidateImmutableField(
-			spec.PodFailurePolicy, before.PodFailurePolicy, specPath.Child("podFailurePolicy"),
-		)...,
-	)
-	errs = append(
-		errs,
-		validation.ValidateImmutableField(
-			spec.BackoffLimitPerIndex, before.BackoffLimitPerIndex, specPath.Child("backoffLimitPerIndex"),
-		)...,
-	)
-	errs = append(
-		errs, validation.ValidateImmutableField(spec.ManagedBy, before.ManagedBy, specPath.Child("managedBy"))...,
-	)
-	return append(
-		errs, validation.ValidateImmutableField(spec.SuccessPolicy, before.SuccessPolicy, specPath.Child("successPolicy"))...,
-	)
+	return append(errs, immutable(
+		change{"completionMode", spec.CompletionMode, before.CompletionMode},
+		change{"podFailurePolicy", spec.PodFailurePolicy, before.PodFailurePolicy},
+		change{"backoffLimitPerIndex", spec.BackoffLimitPerIndex, before.BackoffLimitPerIndex},
+		change{"managedBy", spec.ManagedBy, before.ManagedBy},
+		change{"successPolicy", spec.SuccessPolicy, before.SuccessPolicy},
+	)...)
 }
 
 // validateJobTemplateUpdate allows scheduling and resources of the pods of a suspended job without pods to change.
-// Upstream: pkg/apis/batch/validation/validation.go: validatePodTemplateUpdate
+// Upstream: pkg/apis/batch/validation/validation.go: validatePodTemplateUpdate, validatePodResourceUpdatesOnly
 // Upstream: pkg/registry/batch/job/strategy.go: validationOptionsForJob, shouldAllowMutablePodTemplate
 func validateJobTemplateUpdate(spec *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
 	before := &old.Spec.Template
-	if old.Spec.Suspend != nil && *old.Spec.Suspend && old.Status.StartTime == nil && old.Status.Active == 0 {
-		before = before.DeepCopy()
-		before.Annotations, before.Labels = spec.Template.Annotations, spec.Template.Labels
-		before.Spec.NodeSelector, before.Spec.Tolerations = spec.Template.Spec.NodeSelector, spec.Template.Spec.Tolerations
-		before.Spec.Affinity, before.Spec.SchedulingGates = spec.Template.Spec.Affinity, spec.Template.Spec.SchedulingGates
-		for i := range min(len(before.Spec.Containers), len(spec.Template.Spec.Containers)) {
-			before.Spec.Containers[i].Resources = spec.Template.Spec.Containers[i].Resources
+	suspended := old.Spec.Suspend != nil && *old.Spec.Suspend
+	if !suspended || old.Status.Active != 0 || old.Status.StartTime != nil && !jobIs(old, batchv1.JobSuspended) {
+		return validation.ValidateImmutableField(&spec.Template, before, templatePath)
+	}
+	before = before.DeepCopy()
+	pod, podBefore := &spec.Template.Spec, &before.Spec
+	podBefore.NodeSelector, podBefore.Tolerations = pod.NodeSelector, pod.Tolerations
+	podBefore.SchedulingGates = pod.SchedulingGates
+	switch {
+	case pod.Affinity != nil && podBefore.Affinity != nil:
+		podBefore.Affinity.NodeAffinity = pod.Affinity.NodeAffinity
+	case pod.Affinity != nil:
+		podBefore.Affinity = &corev1.Affinity{NodeAffinity: pod.Affinity.NodeAffinity}
+	case podBefore.Affinity != nil:
+		if podBefore.Affinity.NodeAffinity = nil; *podBefore.Affinity == (corev1.Affinity{}) {
+			podBefore.Affinity = nil
 		}
 	}
-	return validation.ValidateImmutableField(&spec.Template, before, templatePath)
+	for _, lists := range [][2][]corev1.Container{
+		{pod.Containers, podBefore.Containers}, {pod.InitContainers, podBefore.InitContainers},
+	} {
+		for i := range lists[0] {
+			if len(lists[0]) == len(lists[1]) && lists[0][i].Name == lists[1][i].Name {
+				lists[1][i].Resources = lists[0][i].Resources
+			}
+		}
+	}
+	return validation.ValidateImmutableField(*pod, *podBefore, specPath.Child("template.spec"))
 }
 
 // Upstream: pkg/apis/batch/validation/validation.go: validateCronJobSpec, validateScheduleFormat
@@ -365,6 +389,10 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 			errs,
 			field.Invalid(specPath.Child("jobTemplate", "spec", "selector"), selector, "`selector` will be auto-generated"),
 		)
+	}
+	if manual := c.Spec.JobTemplate.Spec.ManualSelector; manual != nil && *manual {
+		errs = append(errs,
+			field.NotSupported(specPath.Child("jobTemplate", "spec", "manualSelector"), manual, []string{"nil", "false"}))
 	}
 	errs = append(errs, notNegative(c.Spec.SuccessfulJobsHistoryLimit, specPath.Child("successfulJobsHistoryLimit"))...)
 	errs = append(errs, notNegative(c.Spec.FailedJobsHistoryLimit, specPath.Child("failedJobsHistoryLimit"))...)

@@ -79,8 +79,9 @@ var daemonSets = strategyOf[*appsv1.DaemonSet]{
 		d.Annotations = maps.Clone(d.Annotations)
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, appsv1.DeprecatedTemplateGeneration, strconv.FormatInt(n, 10))
 	},
-	validate:       validateDaemonSet,
-	validateUpdate: validateDaemonSetUpdate,
+	validate:             validateDaemonSet,
+	validateUpdate:       validateDaemonSetUpdate,
+	validateStatusUpdate: validateDaemonSetStatus,
 }
 
 var pods = strategyOf[*corev1.Pod]{
