@@ -419,7 +419,9 @@ var nesting = map[string]func(below subReconciler) subReconciler{
 		return &steps{Steps: []stepOf{{Name: "a", Reconciler: below}}}
 	},
 	"SuppressTransientErrors": func(below subReconciler) subReconciler { return &suppress{Reconciler: below} },
-	"Timeout":                 func(below subReconciler) subReconciler { return &timeout{After: time.Hour, Reconciler: below} },
+	"Timeout": func(below subReconciler) subReconciler {
+		return &timeout{After: time.Hour, Reconciler: below}
+	},
 	"TryCatch": func(below subReconciler) subReconciler {
 		return &tryCatch{Try: nothing(), Finally: &tryCatch{Try: below}}
 	},

@@ -136,7 +136,9 @@ func conditionOf(conditions []metav1.Condition, conditionType string) *metav1.Co
 }
 
 // withGeneration returns a context in which the apis package sets the observedGeneration of the conditions of obj.
-func (s *statusType) withGeneration(ctx context.Context, obj client.Object) (context.Context, *observation.Observation) {
+func (s *statusType) withGeneration(
+	ctx context.Context, obj client.Object,
+) (context.Context, *observation.Observation) {
 	status := s.Value(obj)
 	if !s.HasConditions() || !status.IsValid() || obj.GetGeneration() == 0 {
 		return ctx, nil

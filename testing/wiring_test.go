@@ -232,8 +232,8 @@ func TestDiffWiring(t *testing.T) {
 			},
 			want: []string{
 				"- For: trueup.dev/internal/testkit/fixture.Resource",
-				"+ For: trueup.dev/internal/testkit/fixture.Resource, ignores: status changed, labels changed, annotations changed, " +
-					"resynced",
+				"+ For: trueup.dev/internal/testkit/fixture.Resource, ignores: status changed, labels changed, " +
+					"annotations changed, resynced",
 			},
 		},
 		"nothing": {
