@@ -123,11 +123,10 @@ func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
 }
 
 // selects checks a selector, and that it selects the labels of a template. The error about an empty selector contains
-// its type.
+// its type. A server does not validate the template if the selector is invalid.
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateDeploymentSpec, ValidateReplicaSetSpec
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateStatefulSetSpec
-func selects(selector *metav1.LabelSelector, template map[string]string, of string) field.ErrorList {
-	var errs field.ErrorList
+func selects(selector *metav1.LabelSelector, template map[string]string, of string) (errs field.ErrorList, valid bool) {
 	at := specPath.Child("selector")
 	if selector == nil {
 		errs = append(errs, field.Required(at, ""))
@@ -139,8 +138,10 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 	}
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	switch {
+	case err != nil && of == "statefulset":
+		return append(errs, field.Invalid(at, selector, "")), false
 	case err != nil:
-		errs = append(errs, field.Invalid(at, selector, "invalid label selector"))
+		return append(errs, field.Invalid(at, selector, "invalid label selector")), false
 	case !compiled.Empty() && !compiled.Matches(labels.Set(template)):
 		errs = append(
 			errs,
@@ -149,7 +150,7 @@ func selects(selector *metav1.LabelSelector, template map[string]string, of stri
 			),
 		)
 	}
-	return errs
+	return errs, true
 }
 
 // change is a field of a spec that cannot change.

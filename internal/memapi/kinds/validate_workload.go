@@ -47,9 +47,11 @@ func runsAlways(t *corev1.PodTemplateSpec, of string) field.ErrorList {
 func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	spec := &d.Spec
 	errs := notNegative(spec.Replicas, specPath.Child("replicas"))
-	errs = append(errs, selects(spec.Selector, spec.Template.Labels, "deployment")...)
-	errs = append(errs, validatePodTemplate(&spec.Template, templatePath, nil)...)
-	errs = append(errs, runsAlways(&spec.Template, "ReplicaSet")...)
+	selectorErrs, valid := selects(spec.Selector, spec.Template.Labels, "deployment")
+	if errs = append(errs, selectorErrs...); valid {
+		errs = append(errs, validatePodTemplate(&spec.Template, templatePath, nil)...)
+		errs = append(errs, runsAlways(&spec.Template, "ReplicaSet")...)
+	}
 	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, specPath.Child("strategy"))...)
 	errs = append(errs, notNegative(&spec.MinReadySeconds, specPath.Child("minReadySeconds"))...)
 	errs = append(errs, notNegative(spec.RevisionHistoryLimit, specPath.Child("revisionHistoryLimit"))...)
@@ -97,9 +99,12 @@ func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	errs := notNegative(r.Spec.Replicas, specPath.Child("replicas"))
 	errs = append(errs, notNegative(&r.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))...)
-	errs = append(errs, selects(r.Spec.Selector, r.Spec.Template.Labels, "deployment")...)
-	errs = append(errs, validatePodTemplate(&r.Spec.Template, templatePath, nil)...)
-	return append(errs, runsAlways(&r.Spec.Template, "ReplicaSet")...)
+	selectorErrs, valid := selects(r.Spec.Selector, r.Spec.Template.Labels, "deployment")
+	if errs = append(errs, selectorErrs...); valid {
+		errs = append(errs, validatePodTemplate(&r.Spec.Template, templatePath, nil)...)
+		errs = append(errs, runsAlways(&r.Spec.Template, "ReplicaSet")...)
+	}
+	return errs
 }
 
 // Upstream: pkg/apis/apps/validation/validation.go: ValidateReplicaSetUpdate
@@ -147,8 +152,10 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	}
 	errs = append(errs, notNegative(spec.Replicas, specPath.Child("replicas"))...)
 	errs = append(errs, notNegative(&spec.MinReadySeconds, specPath.Child("minReadySeconds"))...)
-	errs = append(errs, selects(spec.Selector, spec.Template.Labels, "statefulset")...)
-	errs = append(errs, validatePodTemplate(&spec.Template, templatePath, spec.VolumeClaimTemplates)...)
+	selectorErrs, valid := selects(spec.Selector, spec.Template.Labels, "statefulset")
+	if errs = append(errs, selectorErrs...); valid {
+		errs = append(errs, validatePodTemplate(&spec.Template, templatePath, spec.VolumeClaimTemplates)...)
+	}
 	return append(errs, runsAlways(&spec.Template, "StatefulSet")...)
 }
 
