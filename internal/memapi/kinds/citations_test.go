@@ -20,8 +20,8 @@ var notRules = []string{
 	"inMapOrder", "inOrder", "invalid", "oneOf",
 }
 
-// TestRulesCiteUpstream checks that each rule for kinds names the functions of Kubernetes that it repeats, and that they
-// exist in the version that the tests compare with.
+// TestRulesCiteUpstream checks that each rule for kinds names the functions of Kubernetes that it repeats, and that
+// they exist in the version that the tests compare with.
 func TestRulesCiteUpstream(t *testing.T) {
 	isRule := func(f *ast.FuncDecl) bool {
 		if slices.Contains(notRules, f.Name.Name) || f.Type.Results == nil || converts(f) {
