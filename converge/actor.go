@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -150,14 +149,4 @@ func readyOf(replicas int32, progress Progress) int32 {
 		return 0
 	}
 	return replicas
-}
-
-// hasStatus reports whether an object has a status that is not empty.
-func hasStatus(obj client.Object) bool {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return false
-	}
-	status, _ := content["status"].(map[string]any)
-	return len(status) > 0
 }

@@ -61,11 +61,11 @@ func autoscaledScenario(resets bool) Scenario {
 func TestHorizontalPodAutoscalers(t *testing.T) {
 	p := mustPlan(t, autoscaledScenario(false))
 	o := p.execute(t, nil, p.usual(), nil)
-	if len(o.violations) > 0 {
-		t.Fatal(o.violations)
+	if len(o.Violations) > 0 {
+		t.Fatal(o.Violations)
 	}
-	hpa := onlyObject[*autoscalingv2.HorizontalPodAutoscaler](t, o.settled[0])
-	set := onlyObject[*appsv1.StatefulSet](t, o.settled[0])
+	hpa := onlyObject[*autoscalingv2.HorizontalPodAutoscaler](t, o.Settled[0])
+	set := onlyObject[*appsv1.StatefulSet](t, o.Settled[0])
 	if *set.Spec.Replicas != 4 || hpa.Status.DesiredReplicas != 4 || hpa.Status.CurrentReplicas != 4 {
 		t.Errorf("%d replicas, status %+v, want the maximum of 4", *set.Spec.Replicas, hpa.Status)
 	}

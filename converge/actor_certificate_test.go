@@ -77,11 +77,11 @@ func certificateScenario() Scenario {
 func TestCertificates(t *testing.T) {
 	p := mustPlan(t, certificateScenario())
 	o := p.execute(t, nil, p.usual(), nil)
-	if len(o.violations) > 0 {
-		t.Fatal(o.violations)
+	if len(o.Violations) > 0 {
+		t.Fatal(o.Violations)
 	}
 	secret := &corev1.Secret{}
-	for _, objects := range o.settled[0].Objects {
+	for _, objects := range o.Settled[0].Objects {
 		for _, obj := range objects {
 			if found, ok := obj.(*corev1.Secret); ok && found.Name == "tls" {
 				secret = found

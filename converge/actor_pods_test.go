@@ -56,10 +56,10 @@ func TestPods(t *testing.T) {
 			s.Steps = Lifecycle(newSecret("a"))
 			p := mustPlan(t, s)
 			o := p.execute(t, nil, p.usual(), nil)
-			if len(o.violations) > 0 {
-				t.Fatal(o.violations)
+			if len(o.Violations) > 0 {
+				t.Fatal(o.Violations)
 			}
-			pod := onlyObject[*corev1.Pod](t, o.settled[0])
+			pod := onlyObject[*corev1.Pod](t, o.Settled[0])
 			ready := false
 			for _, c := range pod.Status.Conditions {
 				ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -109,11 +109,11 @@ func TestPersistentVolumeClaims(t *testing.T) {
 	}), Settle())
 	p := mustPlan(t, s)
 	o := p.execute(t, nil, p.usual(), nil)
-	if len(o.violations) > 0 {
-		t.Fatal(o.violations)
+	if len(o.Violations) > 0 {
+		t.Fatal(o.Violations)
 	}
 	for i, want := range []string{"1Gi", "2Gi"} {
-		bound := onlyObject[*corev1.PersistentVolumeClaim](t, o.settled[i])
+		bound := onlyObject[*corev1.PersistentVolumeClaim](t, o.Settled[i])
 		if got := bound.Status.Capacity.Storage().String(); bound.Status.Phase != corev1.ClaimBound || got != want {
 			t.Errorf("Settle %d: phase %s, capacity %s, want Bound, %s", i+1, bound.Status.Phase, got, want)
 		}

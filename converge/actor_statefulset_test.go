@@ -83,11 +83,11 @@ func TestStatefulSetPods(t *testing.T) {
 			s.Steps = append(Steps(Apply(created), Settle()), c.steps...)
 			p := mustPlan(t, s)
 			o := p.execute(t, nil, p.usual(), nil)
-			if len(o.violations) > 0 {
-				t.Fatal(o.violations)
+			if len(o.Violations) > 0 {
+				t.Fatal(o.Violations)
 			}
 			for i, want := range c.want {
-				if got := podsAndClaims(o.settled[i]); !slices.Equal(got, want) {
+				if got := podsAndClaims(o.Settled[i]); !slices.Equal(got, want) {
 					t.Errorf("Settle %d: got %v, want %v", i+1, got, want)
 				}
 			}
@@ -142,10 +142,10 @@ func TestStatefulSetPodsOfReconciler(t *testing.T) {
 	s.World = []Actor{StatefulSetPods(), Pods(BecomeReady)}
 	p := mustPlan(t, s)
 	o := p.execute(t, nil, p.usual(), nil)
-	if len(o.violations) > 0 {
-		t.Fatal(o.violations)
+	if len(o.Violations) > 0 {
+		t.Fatal(o.Violations)
 	}
-	if got := strings.Join(podsAndClaims(o.settled[1]), ", "); got != "db-0 db:2, db-1 db:2, data-db-0, data-db-1" {
+	if got := strings.Join(podsAndClaims(o.Settled[1]), ", "); got != "db-0 db:2, db-1 db:2, data-db-0, data-db-1" {
 		t.Errorf("after the change: %s", got)
 	}
 	report, err := Check(t, s, Options{Seed: 1})

@@ -75,15 +75,15 @@ func BenchmarkSchedule(b *testing.B) {
 				p := mustPlan(t, s)
 				reference, ok := p.refer(t)
 				if !ok {
-					b.Fatal(reference.violations)
+					b.Fatal(reference.Violations)
 				}
-				singles := inject.CandidatesOf(reference.points)
+				singles := inject.CandidatesOf(reference.Points)
 				defer search.Tune(t)()
 				b.ReportAllocs()
 				n, before := 0, processorTime()
 				for b.Loop() {
-					if o := p.execute(t, inject.Schedule{singles[n%len(singles)]}, p.usual(), nil); len(o.violations) > 0 {
-						b.Fatal(singles[n%len(singles)], o.violations)
+					if o := p.execute(t, inject.Schedule{singles[n%len(singles)]}, p.usual(), nil); len(o.Violations) > 0 {
+						b.Fatal(singles[n%len(singles)], o.Violations)
 					}
 					n++
 				}

@@ -58,7 +58,7 @@ func TestSinglesAreSampled(t *testing.T) {
 func TestSampleBeginsWithEachKind(t *testing.T) {
 	p := mustPlan(t, copierScenario(false))
 	reference, _ := p.refer(t)
-	found := inject.CandidatesOf(reference.points)
+	found := inject.CandidatesOf(reference.Points)
 	rounds := inject.RoundsOf(found)
 	var order []int
 	for _, d := range found {

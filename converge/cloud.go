@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/sim"
+	"trueup.dev/converge/internal/world"
 )
 
 // ErrExists and ErrAbsent are returned by the calls of a [Cloud].
@@ -27,22 +26,9 @@ var (
 // Many real systems are eventually consistent, create things asynchronously, and return the first response again to a
 // request with the same token. For these, see [Cloud.VisibleAfter], [Cloud.ReadyAfter] and [Cloud.CreateOnce].
 type Cloud struct {
-	process *process
+	process *sim.Process
 	visible time.Duration
 	ready   time.Duration
-}
-
-// cloudState is the state of the external system.
-type cloudState struct {
-	values map[string]string
-	// created has the creation time of each key.
-	created map[string]time.Time
-	// version counts changes.
-	version int
-	// named counts the generated keys by prefix.
-	named map[string]int
-	// tokens has the keys of the values that were created with a token.
-	tokens map[string]string
 }
 
 // VisibleAfter returns the same system with reads that are eventually consistent: Get and List do not show a value
@@ -60,42 +46,18 @@ func (c Cloud) ReadyAfter(d time.Duration) Cloud {
 }
 
 // shows reports whether a read shows a value.
-func (c Cloud) shows(s *cloudState, key string) bool {
-	_, ok := s.values[key]
-	return ok && time.Since(s.created[key]) >= c.visible
-}
-
-func (s *cloudState) set(key, value string) {
-	if old, ok := s.values[key]; ok && old == value {
-		return
-	}
-	if s.values == nil {
-		s.values, s.created = map[string]string{}, map[string]time.Time{}
-	}
-	if _, ok := s.values[key]; !ok {
-		s.created[key] = time.Now()
-	}
-	s.values[key] = value
-	s.version++
-}
-
-// deleteAll deletes the values whose keys have a prefix.
-func (s *cloudState) deleteAll(prefix string) {
-	for key := range s.values {
-		if strings.HasPrefix(key, prefix) {
-			delete(s.values, key)
-			s.version++
-		}
-	}
+func (c Cloud) shows(s *world.Cloud, key string) bool {
+	_, ok := s.Values[key]
+	return ok && time.Since(s.Created[key]) >= c.visible
 }
 
 // Create creates a value. It returns [ErrExists] if the key exists.
 func (c Cloud) Create(ctx context.Context, key, value string) error {
-	return c.call(ctx, "create", key, func(s *cloudState) error {
-		if _, ok := s.values[key]; ok {
+	return c.call(ctx, "create", key, func(s *world.Cloud) error {
+		if _, ok := s.Values[key]; ok {
 			return fmt.Errorf("%s: %w", key, ErrExists)
 		}
-		s.set(key, value)
+		s.Set(key, value)
 		return nil
 	})
 }
@@ -109,24 +71,23 @@ func (c Cloud) CreateNamed(ctx context.Context, prefix, value string) (key strin
 // CreateOnce is like CreateNamed, but idempotent for a token: a call with the token of an earlier call creates nothing
 // and returns the key of the earlier value, even if that was deleted since. An empty token is none.
 func (c Cloud) CreateOnce(ctx context.Context, token, prefix, value string) (key string, err error) {
-	world := &c.process.run.world
-	err = c.call(ctx, "create", prefix, func(s *cloudState) error {
+	err = c.call(ctx, "create", prefix, func(s *world.Cloud) error {
 		var used bool
-		if key, used = s.tokens[token]; used {
+		if key, used = s.Tokens[token]; used {
 			return nil
 		}
-		if s.named == nil {
-			s.named = map[string]int{}
+		if s.Named == nil {
+			s.Named = map[string]int{}
 		}
-		s.named[prefix]++
-		key = fmt.Sprintf("%s%d", prefix, s.named[prefix])
-		world.generated.Learn(key, prefix)
-		s.set(key, value)
+		s.Named[prefix]++
+		key = fmt.Sprintf("%s%d", prefix, s.Named[prefix])
+		c.process.LearnName(key, prefix)
+		s.Set(key, value)
 		if token != "" {
-			if s.tokens == nil {
-				s.tokens = map[string]string{}
+			if s.Tokens == nil {
+				s.Tokens = map[string]string{}
 			}
-			s.tokens[token] = key
+			s.Tokens[token] = key
 		}
 		return nil
 	})
@@ -138,11 +99,11 @@ func (c Cloud) CreateOnce(ctx context.Context, token, prefix, value string) (key
 
 // Get returns a value. It returns [ErrAbsent] if the key does not exist.
 func (c Cloud) Get(ctx context.Context, key string) (value string, err error) {
-	err = c.read(ctx, "get", key, func(s *cloudState) error {
+	err = c.read(ctx, "get", key, func(s *world.Cloud) error {
 		if !c.shows(s, key) {
 			return fmt.Errorf("%s: %w", key, ErrAbsent)
 		}
-		value = s.values[key]
+		value = s.Values[key]
 		return nil
 	})
 	return value, err
@@ -151,11 +112,11 @@ func (c Cloud) Get(ctx context.Context, key string) (value string, err error) {
 // Ready reports whether the creation of a value is complete. It returns [ErrAbsent] as Get does. See
 // [Cloud.ReadyAfter].
 func (c Cloud) Ready(ctx context.Context, key string) (ready bool, err error) {
-	err = c.read(ctx, "ready", key, func(s *cloudState) error {
+	err = c.read(ctx, "ready", key, func(s *world.Cloud) error {
 		if !c.shows(s, key) {
 			return fmt.Errorf("%s: %w", key, ErrAbsent)
 		}
-		ready = time.Since(s.created[key]) >= c.ready
+		ready = time.Since(s.Created[key]) >= c.ready
 		return nil
 	})
 	return ready, err
@@ -163,8 +124,8 @@ func (c Cloud) Ready(ctx context.Context, key string) (ready bool, err error) {
 
 // List returns the keys with a prefix, sorted.
 func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err error) {
-	err = c.read(ctx, "list", prefix, func(s *cloudState) error {
-		for _, key := range phrase.SortedKeys(s.values) {
+	err = c.read(ctx, "list", prefix, func(s *world.Cloud) error {
+		for _, key := range phrase.SortedKeys(s.Values) {
 			if strings.HasPrefix(key, prefix) && c.shows(s, key) {
 				keys = append(keys, key)
 			}
@@ -176,46 +137,28 @@ func (c Cloud) List(ctx context.Context, prefix string) (keys []string, err erro
 
 // Put creates or replaces a value.
 func (c Cloud) Put(ctx context.Context, key, value string) error {
-	return c.call(ctx, "put", key, func(s *cloudState) error {
-		s.set(key, value)
+	return c.call(ctx, "put", key, func(s *world.Cloud) error {
+		s.Set(key, value)
 		return nil
 	})
 }
 
 // Delete deletes a value. It returns [ErrAbsent] if the key does not exist.
 func (c Cloud) Delete(ctx context.Context, key string) error {
-	return c.call(ctx, "delete", key, func(s *cloudState) error {
-		if _, ok := s.values[key]; !ok {
+	return c.call(ctx, "delete", key, func(s *world.Cloud) error {
+		if _, ok := s.Values[key]; !ok {
 			return fmt.Errorf("%s: %w", key, ErrAbsent)
 		}
-		delete(s.values, key)
-		s.version++
+		delete(s.Values, key)
+		s.Version++
 		return nil
 	})
 }
 
-func (c Cloud) read(ctx context.Context, verb, key string, do func(*cloudState) error) error {
-	r := c.process.run
-	return c.process.submit(ctx, &call{
-		Site: inject.Site{
-			Act: "call", Kind: "cloud " + verb + " " + key,
-		}, outside: true, do: func(client.Object) error { return do(&r.world.cloud) },
-	})
+func (c Cloud) read(ctx context.Context, verb, key string, do func(*world.Cloud) error) error {
+	return c.process.CallCloud(ctx, verb, key, false, do)
 }
 
-func (c Cloud) call(ctx context.Context, verb, key string, do func(*cloudState) error) error {
-	r := c.process.run
-	return c.process.submit(ctx, &call{
-		Site: inject.Site{
-			Act: "call", Kind: "cloud " + verb + " " + key,
-		}, outside: true, effect: true, do: func(client.Object) error {
-			before := r.world.cloud.version
-			_, existed := r.world.cloud.values[key]
-			err := do(&r.world.cloud)
-			if r.world.cloud.version != before {
-				r.gateway.cloudChanged(verb, key, existed)
-			}
-			return err
-		},
-	})
+func (c Cloud) call(ctx context.Context, verb, key string, do func(*world.Cloud) error) error {
+	return c.process.CallCloud(ctx, verb, key, true, do)
 }

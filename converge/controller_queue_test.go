@@ -59,8 +59,8 @@ func TestQueuesOfControllers(t *testing.T) {
 				))
 			}
 			p := mustPlan(t, s)
-			if o := p.execute(t, nil, p.usual(), nil); len(o.violations) > 0 {
-				t.Fatal(o.violations)
+			if o := p.execute(t, nil, p.usual(), nil); len(o.Violations) > 0 {
+				t.Fatal(o.Violations)
 			}
 			if (made > 0) != tt.wantMade {
 				t.Errorf("%d queues made", made)

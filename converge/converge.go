@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/internal/engine/calledby"
 )
@@ -177,7 +178,7 @@ func (p *plan) leftOut() []string {
 		lines = append(lines, "the webhook at "+path+" is not called: no configuration in Webhooks names it")
 	}
 	if p.reference != nil {
-		lines = append(lines, p.reference.mustSettle...)
+		lines = append(lines, p.reference.MustSettle...)
 	}
 	return lines
 }
@@ -233,17 +234,17 @@ func (p *plan) replaySaved(t *testing.T) (failed *Failure) {
 // failure runs the schedule of a file, and returns its failure, if it has one.
 func (p *plan) failure(t *testing.T, file string, s inject.Schedule) *Failure {
 	o := p.try(t, s, nil)
-	if o.injected < len(s) && len(o.violations) == 0 {
+	if o.Injected < len(s) && len(o.Violations) == 0 {
 		t.Logf(
 			"%s: only %d of %d faults were injected: the scenario or the reconciler has changed, and the file is outdated", file,
-			o.injected, len(s),
+			o.Injected, len(s),
 		)
 	}
-	v, ok := o.violation()
+	v, ok := o.First()
 	if !ok {
 		return nil
 	}
-	f := &Failure{Violation: v, schedule: s}
+	f := &Failure{Violation: Violation(v), schedule: s}
 	p.record(t, f)
 	return f
 }
@@ -258,22 +259,22 @@ func (p *plan) replay(t *testing.T, encoded string) {
 	p.seed = seed
 	calledby.Controller()
 	if reference, ok := p.refer(t); !ok && len(decoded) > 0 {
-		t.Errorf("without faults: %s", reference.violations[0])
+		t.Errorf("without faults: %s", reference.Violations[0])
 		return
 	}
 	f := &Failure{schedule: decoded}
-	log := &timeline{}
+	log := &explain.Timeline{}
 	o := p.try(t, decoded, log)
 	f.log = log.Log
 	fmt.Print(f.FullTimeline()) // also without -v
-	if o.injected < len(decoded) {
-		t.Errorf("only %d of %d faults were injected: the scenario or the reconciler has changed", o.injected, len(decoded))
+	if o.Injected < len(decoded) {
+		t.Errorf("only %d of %d faults were injected: the scenario or the reconciler has changed", o.Injected, len(decoded))
 	}
-	for _, v := range o.violations {
+	for _, v := range o.Violations {
 		t.Error(v)
 	}
-	if v, ok := o.violation(); ok {
-		f.Violation = v
+	if v, ok := o.First(); ok {
+		f.Violation = Violation(v)
 		p.explain(t, f)
 		if line := page(t, f); line != "" {
 			t.Log(line)

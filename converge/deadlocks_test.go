@@ -184,7 +184,7 @@ func TestRelistHidesNothing(t *testing.T) {
 	at := slices.IndexFunc(deadlocks, func(c deadlockCase) bool { return c.name == "a deletion in the foreground" })
 	p := mustPlan(t, inDefaults(deadlocks[at].make(false)))
 	if o, ok := p.refer(t); !ok {
-		t.Fatal(o.violations)
+		t.Fatal(o.Violations)
 	}
 	s, _, err := inject.Decode(
 		"v1:1:relist@event+added:ConfigMap:default/a:1,deleted@second:patch:ConfigMap:default/a:1",
@@ -192,7 +192,7 @@ func TestRelistHidesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := p.try(t, s, nil); len(o.violations) > 0 || o.injected != 2 {
-		t.Errorf("injected %d faults, found %v", o.injected, o.violations)
+	if o := p.try(t, s, nil); len(o.Violations) > 0 || o.Injected != 2 {
+		t.Errorf("injected %d faults, found %v", o.Injected, o.Violations)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 )
 
@@ -88,11 +89,11 @@ func TestRunsAreDeterministic(t *testing.T) {
 			p := mustPlan(t, s)
 			o, ok := p.refer(t)
 			if !ok {
-				t.Fatal(o.violations)
+				t.Fatal(o.Violations)
 			}
 			schedules := []inject.Schedule{{}}
 			for n := range uint64(5) {
-				schedules = append(schedules, randomSchedule(o.points, 7, n))
+				schedules = append(schedules, randomSchedule(o.Points, 7, n))
 			}
 			first := timelines(t, p, schedules)
 			if lines := strings.Count(first, "\n"); lines < 100 {
@@ -131,11 +132,11 @@ func timelines(t *testing.T, p *plan, schedules []inject.Schedule) string {
 	t.Helper()
 	var all []string
 	for _, s := range schedules {
-		log := &timeline{}
+		log := &explain.Timeline{}
 		o := p.execute(t, s, p.usual(), log)
 		all = append(
 			all, s.Encode(1), log.Full(),
-			fmt.Sprint(o.violations, o.reconciles, o.injected, slices.Clone(o.points)),
+			fmt.Sprint(o.Violations, o.Reconciles, o.Injected, slices.Clone(o.Points)),
 		)
 	}
 	return strings.Join(all, "\n")

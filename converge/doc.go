@@ -45,70 +45,21 @@
 //
 // # How the code is organized
 //
-// Packages below internal, of which each one imports only earlier ones:
+// This package has what users write, and checks it: [Scenario] and its parts become a machine, which a run executes.
+// Its searches propose schedules of faults ([Run]), sequences of specs ([States]) and changes of the version
+// ([Upgrade]), and shrink what fails. All else is in packages below internal, of which each one imports only earlier
+// ones:
 //   - phrase has what messages have in common
 //   - inject has the faults, the points where they apply, schedules of faults, and the order in which they are tried
 //   - finding names the oracles, and the causes of what they find
 //   - state compares states, in which it replaces generated names
-//   - judge finds writers that keep each other busy, and objects that wait for each other to be deleted
-//   - explain shows a failure: as a timeline, with the usual mistake, and as a page
 //   - access has what roles allow, and what was used of it
+//   - world is what is outside of the processes in a run, and the trace of what happens
+//   - explain shows a failure: as a timeline, with the usual mistake, and as a page
+//   - judge has the oracles, and the runs without faults that others are compared with
+//   - sim executes a machine with a schedule: users, processes, caches, other controllers and faults
 //   - walk has the sequences of writes that [States] tries
 //   - search has what all searches have in common, and adapts the Go runtime to them
-//
-// The scenario:
-//   - scenario.go, step.go, actor*.go, filter.go, env.go, cloud.go, outside.go, crds.go, roles.go and state.go have
-//     what users write
-//   - plan.go and webhook.go validate it, and knowledge.go has what runs teach about it
-//
-// The search:
-//   - converge.go has Run and the flags, and saved.go the saved failures
-//   - explore.go chooses schedules
-//   - execute.go executes a schedule, and reference.go has the runs without faults
-//   - shrink.go simplifies a failure
-//
-// One run:
-//   - run.go has its parts, and loop.go decides what happens next
-//   - world.go has the API server, the external system and the clock
-//   - scheduler.go knows what is due, and whether the controller is idle
-//   - injector.go decides where which fault occurs
-//   - users.go and settle.go perform the steps, and disturbances.go what users do besides
-//   - actors.go is other controllers, and others.go and others_idle.go are the client that interferes
-//   - webhooks.go calls webhooks for all writes, and versions.go converts custom objects between versions
-//
-// The process that is tested:
-//   - program.go has what it runs, start.go and stale_start.go start it, with manager.go, and processes.go has the
-//     processes of all programs
-//   - queue.go and controller_queue.go have its requests
-//   - process.go has its pending calls, which pass from client.go, or from rest.go if they are HTTP requests, to
-//     gateway.go, which injects faults and sends them, and authorization.go, which checks the roles
-//   - informer.go, cache.go and read.go are its caches, which process_informer.go and informer_store.go show as
-//     client-go does, and watches.go forwards events to them
-//
-// The verdict:
-//   - oracle_*.go have one oracle each, oracles.go calls them, and violation.go has the causes
-//   - trace.go, timeline.go and facts.go record what happened
-//   - report.go has the certificate and the failure
-//
-// Changes of specs:
-//   - states.go has [States] and its report
-//   - states_space.go has the specs of an object, which come from package internal/memapi/specs, and what the API server
-//     accepts
-//   - states_walk.go makes steps of a sequence of writes, which states_search.go, states_metadata.go and
-//     states_faults.go choose
-//   - states_compare.go compares a state with that of a new object, and states_refused.go finds out whether the
-//     controller refuses a spec
-//   - states_shrink.go simplifies a failure
-//
-// Recordings:
-//   - recording.go has [FromRecording]; recording_history.go finds out what users did, and recording_faults.go what
-//     failed
-//   - recording_search.go repeats that, and tries similar schedules
-//
-// Versions:
-//   - upgrade.go has [Upgrade], and which version a process runs
-//   - upgrade_search.go chooses schedules with a change of the version
-//   - upgrade_report.go has the certificate, and what an upgrade changes
 //
 // # What it proves
 //

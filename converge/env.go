@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"trueup.dev/converge/internal/sim"
 )
 
 // Env is the environment that a process provides to a reconciler. After a crash there is a new one.
@@ -31,7 +33,7 @@ type Env struct {
 	// Cloud is a system outside of the cluster.
 	Cloud Cloud
 
-	process *process
+	process *sim.Process
 }
 
 // Call makes a call to a system outside of the cluster that effect stands for. Faults are injected there: the process
@@ -42,22 +44,30 @@ type Env struct {
 // Without it, the result of a call is unknown. Only calls of a [Cloud] are writes for the check of finalizers of
 // [OracleDeletion]. The effect must not wait for anything. A panic of effect is one of the reconciler.
 func (e Env) Call(ctx context.Context, name string, effect func() error) error {
-	return e.process.callOutside(ctx, name, effect)
+	return e.process.CallOutside(ctx, name, effect)
+}
+
+// newEnv returns the environment that a process provides.
+func newEnv(p *sim.Process) Env {
+	return Env{
+		Client: p.Client, APIReader: p.APIReader, Cache: p.Cache, Scheme: p.Manager.GetScheme(), Recorder: p.Recorder,
+		Manager: p.Manager, Cloud: Cloud{process: p}, process: p,
+	}
 }
 
 // EnvOf returns the environment of a manager that Setup was called with, or of one that wraps it and has a method
 // Unwrap. It returns the zero Env for other managers.
 func EnvOf(mgr manager.Manager) Env {
 	for inner := mgr; ; {
-		switch m := inner.(type) {
-		case *processManager:
-			env := m.process.env
+		if p := sim.ProcessOf(inner); p != nil {
+			env := newEnv(p)
 			env.Client, env.Manager = mgr.GetClient(), mgr
 			return env
-		case interface{ Unwrap() manager.Manager }:
-			inner = m.Unwrap()
-		default:
+		}
+		m, ok := inner.(interface{ Unwrap() manager.Manager })
+		if !ok {
 			return Env{}
 		}
+		inner = m.Unwrap()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/search"
 )
 
@@ -60,14 +61,14 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 	}()
 	reference, ok := p.refer(t)
 	if !ok {
-		report.Failure = &Failure{Violation: reference.violations[0], schedule: inject.Schedule{}}
+		report.Failure = &Failure{Violation: Violation(reference.Violations[0]), schedule: inject.Schedule{}}
 		return report
 	}
-	x.cert.Reconciles = reference.reconciles
-	x.cert.Idle = reference.noOps
+	x.cert.Reconciles = reference.Reconciles
+	x.cert.Idle = reference.NoOps
 	options.limit(p.length(&reference))
 	x.options = options
-	of := func(phase func(*outcome) *Failure) func() *Failure {
+	of := func(phase func(*judge.Outcome) *Failure) func() *Failure {
 		return func() *Failure { return phase(&reference) }
 	}
 	report.Failure = search.First(of(x.recorded), of(x.singles), of(x.recoveries), of(x.pairs), of(x.swarm))
@@ -75,10 +76,10 @@ func explore(t *testing.T, p *plan, options Options) *Report {
 }
 
 // length is the length of a run in requests. Starting controllers takes as long as twenty.
-func (p *plan) length(reference *outcome) int {
-	length := max(reference.requests, 1)
+func (p *plan) length(reference *judge.Outcome) int {
+	length := max(reference.Requests, 1)
 	for _, program := range p.programs {
-		if program.setup != nil {
+		if program.Setup != nil {
 			length += 20
 		}
 	}
@@ -86,17 +87,17 @@ func (p *plan) length(reference *outcome) int {
 }
 
 // try executes a schedule, and returns its outcome and its failure.
-func (x *exploration) try(s inject.Schedule) (outcome, *Failure) {
+func (x *exploration) try(s inject.Schedule) (judge.Outcome, *Failure) {
 	o := x.plan.try(x.t, s, nil)
 	x.cert.Schedules++
 	x.progress()
-	for _, advice := range o.advices {
+	for _, advice := range o.Advices {
 		if !slices.Contains(x.cert.Advice, advice) {
 			x.cert.Advice = append(x.cert.Advice, advice)
 		}
 	}
-	if v, ok := o.violation(); ok {
-		return o, &Failure{Violation: v, schedule: s}
+	if v, ok := o.First(); ok {
+		return o, &Failure{Violation: Violation(v), schedule: s}
 	}
 	return o, nil
 }
@@ -115,12 +116,12 @@ func (x *exploration) progress() {
 }
 
 // singles tries each fault at each point of the run without faults, or a sample of them if that would take too long.
-func (x *exploration) singles(reference *outcome) *Failure {
-	for _, m := range reference.points {
+func (x *exploration) singles(reference *judge.Outcome) *Failure {
+	for _, m := range reference.Points {
 		x.seen[m.Point] = true
 	}
-	x.cert.Points = len(reference.points)
-	singles, enumerated := inject.Candidates(reference.points)
+	x.cert.Points = len(reference.Points)
+	singles, enumerated := inject.Candidates(reference.Points)
 	x.cert.Enumerated, x.cert.Pruned = enumerated, enumerated-len(singles)
 	tried := singles
 	if most := x.mostSingles(); most > 0 {
@@ -133,7 +134,7 @@ func (x *exploration) singles(reference *outcome) *Failure {
 			return failure
 		}
 		x.cert.Singles++
-		for _, m := range o.points {
+		for _, m := range o.Points {
 			if !x.seen[m.Point] {
 				x.afterFaults = append(x.afterFaults, recovery{d, m})
 			}
@@ -147,11 +148,11 @@ func (x *exploration) mostSingles() int {
 	if x.options.SingleRequests <= 0 {
 		return 0
 	}
-	return max(x.options.SingleRequests/x.plan.length(&x.plan.reference.outcome), fewest)
+	return max(x.options.SingleRequests/x.plan.length(&x.plan.reference.Outcome), fewest)
 }
 
 // recoveries tries the faults at the points that only exist after another one.
-func (x *exploration) recoveries(*outcome) *Failure {
+func (x *exploration) recoveries(*judge.Outcome) *Failure {
 	x.combinationsStarted = time.Now()
 	byFirst := map[inject.Deviation][]inject.Injectable{}
 	var order []inject.Deviation
@@ -193,10 +194,10 @@ func (x *exploration) tryEach(schedules iter.Seq[inject.Schedule], count *int) *
 
 // pairs tries two faults at once: all pairs, if the options and the time allow it, or some. Pairs at points near each
 // other come first, because one fault is more likely to affect the recovery from the other one there.
-func (x *exploration) pairs(reference *outcome) *Failure {
-	singles := inject.CandidatesOf(reference.points)
+func (x *exploration) pairs(reference *judge.Outcome) *Failure {
+	singles := inject.CandidatesOf(reference.Points)
 	at := map[inject.Point]int{}
-	for i, m := range reference.points {
+	for i, m := range reference.Points {
 		at[m.Point] = i
 	}
 	apart := func(a, b int) int {
@@ -250,8 +251,8 @@ func (x *exploration) pairs(reference *outcome) *Failure {
 const nearby = 6
 
 // swarm tries up to six faults at once, of some kinds at a time: a few kinds find more together than all kinds do.
-func (x *exploration) swarm(reference *outcome) *Failure {
-	points := slices.Clone(reference.points)
+func (x *exploration) swarm(reference *judge.Outcome) *Failure {
+	points := slices.Clone(reference.Points)
 	for _, r := range x.afterFaults {
 		points = append(points, r.second)
 	}

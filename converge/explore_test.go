@@ -17,17 +17,17 @@ func TestSingleFaultsAreInjected(t *testing.T) {
 			p := mustPlan(t, s)
 			reference, ok := p.refer(t)
 			if !ok {
-				t.Fatal(reference.violations)
+				t.Fatal(reference.Violations)
 			}
-			singles := inject.CandidatesOf(reference.points)
+			singles := inject.CandidatesOf(reference.Points)
 			if len(singles) < 50 {
 				t.Fatalf("only %d faults", len(singles))
 			}
 			missed := 0
 			for _, d := range singles {
-				if o := p.execute(t, inject.Schedule{d}, p.usual(), nil); o.injected != 1 {
+				if o := p.execute(t, inject.Schedule{d}, p.usual(), nil); o.Injected != 1 {
 					missed++
-					t.Logf("%s was injected %d times", d, o.injected)
+					t.Logf("%s was injected %d times", d, o.Injected)
 				}
 			}
 			if missed > 0 {

@@ -104,7 +104,7 @@ func TestEachFault(t *testing.T) {
 	p := mustPlan(t, faultyScenario())
 	reference, ok := p.refer(t)
 	if !ok {
-		t.Fatal(reference.violations)
+		t.Fatal(reference.Violations)
 	}
 	// A reconciler without retries does not recover from these faults.
 	harmful := []Fault{FaultTakenUnnoticed}
@@ -113,17 +113,17 @@ func TestEachFault(t *testing.T) {
 			continue // requires two concurrent reconciles
 		}
 		t.Run(string(fault), func(t *testing.T) {
-			at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool { return m.Faults.Has(fault) })
+			at := slices.IndexFunc(reference.Points, func(m inject.Injectable) bool { return m.Faults.Has(fault) })
 			if at < 0 {
 				t.Fatal("no point for the fault")
 			}
-			s := inject.Schedule{{Point: reference.points[at].Point, Fault: fault}}
-			log := &timeline{}
+			s := inject.Schedule{{Point: reference.Points[at].Point, Fault: fault}}
+			log := &explain.Timeline{}
 			o := p.execute(t, s, p.usual(), log)
-			if o.injected != 1 {
-				t.Errorf("injected %d times, want once", o.injected)
+			if o.Injected != 1 {
+				t.Errorf("injected %d times, want once", o.Injected)
 			}
-			if v, violated := o.violation(); violated && !slices.Contains(harmful, fault) {
+			if v, violated := o.First(); violated && !slices.Contains(harmful, fault) {
 				t.Errorf("%s\n%s", v, log.Full())
 			}
 			// Neither the order of lists nor the steps of users are marked in lines.
@@ -142,7 +142,7 @@ func TestDisabledFaults(t *testing.T) {
 	s.Consistency = None
 	p := mustPlan(t, s)
 	reference, _ := p.refer(t)
-	for _, m := range reference.points {
+	for _, m := range reference.Points {
 		for _, fault := range []Fault{
 			FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart, FaultQuota, FaultForbidden,
 		} {

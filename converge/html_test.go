@@ -169,17 +169,17 @@ func duplicated(t *testing.T) *Failure {
 	t.Helper()
 	p := mustPlan(t, copierScenario(true))
 	p.refer(t)
-	added := slices.IndexFunc(p.reference.points, func(m inject.Injectable) bool {
+	added := slices.IndexFunc(p.reference.Points, func(m inject.Injectable) bool {
 		return m.Act == "event added" && m.Kind == "ConfigMap"
 	})
-	created := slices.IndexFunc(p.reference.points, func(m inject.Injectable) bool { return m.Act == "create" })
+	created := slices.IndexFunc(p.reference.Points, func(m inject.Injectable) bool { return m.Act == "create" })
 	if added < 0 || created < 0 {
 		t.Fatal("no config map is created")
 	}
 	f := &Failure{
 		schedule: inject.Schedule{
-			{Point: p.reference.points[created].Point, Fault: FaultTimeoutApplied},
-			{Point: p.reference.points[added].Point, Fault: FaultLagLong},
+			{Point: p.reference.Points[created].Point, Fault: FaultTimeoutApplied},
+			{Point: p.reference.Points[added].Point, Fault: FaultLagLong},
 		},
 	}
 	p.record(t, f)

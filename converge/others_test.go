@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 )
 
@@ -84,21 +85,21 @@ func TestOtherClient_withdraws(t *testing.T) {
 	p := mustPlan(t, s)
 	reference, ok := p.refer(t)
 	if !ok {
-		t.Fatal(reference.violations)
+		t.Fatal(reference.Violations)
 	}
 	for _, fault := range []Fault{FaultExists, FaultTaken, FaultTakenUnnoticed} {
 		tried := 0
-		for _, m := range reference.points {
+		for _, m := range reference.Points {
 			if m.Act != "create" || !m.Faults.Has(fault) {
 				continue
 			}
 			tried++
-			log := &timeline{}
+			log := &explain.Timeline{}
 			o := p.execute(t, inject.Schedule{{Point: m.Point, Fault: fault}}, p.usual(), log)
-			if o.injected != 0 || len(log.Hits) > 0 {
-				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.Point, o.injected, log.Hits)
+			if o.Injected != 0 || len(log.Hits) > 0 {
+				t.Errorf("%s at %s: injected %d times, shown at %v, want neither", fault, m.Point, o.Injected, log.Hits)
 			}
-			if log.process != 1 {
+			if log.Process != 1 {
 				t.Errorf("%s at %s: the process was restarted", fault, m.Point)
 			}
 		}
@@ -106,13 +107,4 @@ func TestOtherClient_withdraws(t *testing.T) {
 			t.Errorf("no point for %s", fault)
 		}
 	}
-}
-
-func TestOtherClient_unknownFault(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("a fault without an effect passes")
-		}
-	}()
-	(&otherClient{run: &run{}}).interfere(nil, FaultRestart)
 }

@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/sim"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/memapi/apply"
 	"trueup.dev/internal/memapi/kinds"
@@ -46,8 +48,8 @@ type input struct {
 	// shown are the versions of kinds that events have, for kinds with several versions.
 	shown    map[schema.GroupKind]string
 	primary  schema.GroupVersionKind
-	programs []*program
-	actors   []actorOf
+	programs []*sim.Program
+	actors   []sim.Actor
 	faults   inject.Set
 	// selectors limit the caches of kinds.
 	selectors map[schema.GroupVersionKind]labels.Selector
@@ -60,21 +62,14 @@ type input struct {
 	version string
 }
 
-type actorOf struct {
-	Actor
-
-	kind schema.GroupVersionKind
-	owns []schema.GroupVersionKind
-}
-
 // newPlan checks a scenario. The error lists all problems.
 func newPlan(s Scenario) (*plan, error) {
 	if s.Scheme == nil {
 		return nil, errors.New("scenario: Scheme is required")
 	}
-	first := newProgram(&s)
+	first := newProgram(s)
 	c := &scenarioCheck{
-		plan:    &plan{input: input{Scenario: s, programs: []*program{first}}, knowledge: newKnowledge()},
+		plan:    &plan{input: input{Scenario: s, programs: []*sim.Program{first}}, knowledge: newKnowledge()},
 		program: first,
 	}
 	c.reconciler()
@@ -133,7 +128,7 @@ type scenarioCheck struct {
 	*plan
 
 	// program is the one that is being checked.
-	program  *program
+	program  *sim.Program
 	problems []error
 }
 
@@ -169,7 +164,7 @@ func (c *scenarioCheck) reconciler() {
 func (c *scenarioCheck) kinds() {
 	c.primary = c.kindOf("For", c.For)
 	for i, obj := range c.Owns {
-		c.program.owns = append(c.program.owns, c.kindOf(fmt.Sprintf("Owns[%d]", i), obj))
+		c.program.Owns = append(c.program.Owns, c.kindOf(fmt.Sprintf("Owns[%d]", i), obj))
 	}
 	for i, watch := range c.Watches {
 		switch {
@@ -179,17 +174,21 @@ func (c *scenarioCheck) kinds() {
 			c.problem("Watches[%d].Requests and NewRequests exclude each other", i)
 		}
 		kind := c.kindOf(fmt.Sprintf("Watches[%d].Object", i), watch.Object)
-		c.program.watches = append(c.program.watches, watchOf{watch, kind})
+		of := sim.WatchOf{Kind: kind, Requests: watch.Requests}
+		if watch.NewRequests != nil {
+			of.NewRequests = func(p *sim.Process) handler.MapFunc { return watch.NewRequests(newEnv(p)) }
+		}
+		c.program.Watches = append(c.program.Watches, of)
 	}
 	for i, filter := range c.Filters {
-		of := filterOf{Filter: filter}
+		of := sim.FilterOf{Predicate: filter.Predicate}
 		if filter.Object != nil {
-			of.kind = c.kindOf(fmt.Sprintf("Filters[%d].Object", i), filter.Object)
+			of.Kind = c.kindOf(fmt.Sprintf("Filters[%d].Object", i), filter.Object)
 		}
 		if filter.Predicate == nil {
 			c.problem("Filters[%d].Predicate is required", i)
 		}
-		c.program.filters = append(c.program.filters, of)
+		c.program.Filters = append(c.program.Filters, of)
 	}
 	c.uncached("", c.Uncached)
 	for i, s := range c.CacheSelectors {
@@ -208,7 +207,7 @@ func (c *scenarioCheck) kinds() {
 // uncached reads the kinds that the client of the program reads from the API server.
 func (c *scenarioCheck) uncached(prefix string, objects []client.Object) {
 	for i, obj := range objects {
-		c.program.uncached[c.kindOf(fmt.Sprintf("%sUncached[%d]", prefix, i), obj)] = true
+		c.program.Uncached[c.kindOf(fmt.Sprintf("%sUncached[%d]", prefix, i), obj)] = true
 	}
 }
 
@@ -226,33 +225,36 @@ func (c *scenarioCheck) steps() {
 		c.Steps = append(append([]Step{Settle()}, c.Steps...), Settle())
 	}
 	for i, step := range c.Steps {
-		if !step.settle && step.do == nil && step.sleep <= 0 {
+		if !step.plain.Settle && step.plain.Do == nil && step.plain.Sleep <= 0 {
 			c.problem("Steps[%d] does nothing", i)
 		}
 	}
-	if !c.Steps[len(c.Steps)-1].settle { // without steps, some were added above
+	if !c.Steps[len(c.Steps)-1].plain.Settle { // without steps, some were added above
 		c.Steps = append(slices.Clip(c.Steps), Settle())
 	}
 }
 
 // world checks the actors and the masks.
 func (c *scenarioCheck) world() {
-	for i, actor := range c.World {
-		if actor.collector {
+	for i, a := range c.World {
+		if a.collector {
 			continue
 		}
-		switch actor.Name {
+		switch a.Name {
 		case "":
 			c.problem("World[%d].Name is required", i)
 		case phrase.Manager, phrase.User, phrase.AnotherClient:
-			c.problem("World[%d].Name must not be %q, which is the name of another client", i, actor.Name)
+			c.problem("World[%d].Name must not be %q, which is the name of another client", i, a.Name)
 		}
-		if actor.Act == nil {
+		if a.Act == nil {
 			c.problem("World[%d].Act is required", i)
 		}
-		of := actorOf{Actor: actor, kind: c.kindOf(fmt.Sprintf("World[%d].For", i), actor.For)}
-		for n, obj := range actor.Owns {
-			of.owns = append(of.owns, c.kindOf(fmt.Sprintf("World[%d].Owns[%d]", i, n), obj))
+		of := sim.Actor{
+			Name: a.Name, Kind: c.kindOf(fmt.Sprintf("World[%d].For", i), a.For), Act: a.Act, Follows: a.follows,
+			Restores: a.restores,
+		}
+		for n, obj := range a.Owns {
+			of.Owns = append(of.Owns, c.kindOf(fmt.Sprintf("World[%d].Owns[%d]", i, n), obj))
 		}
 		c.actors = append(c.actors, of)
 	}

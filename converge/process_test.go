@@ -18,6 +18,7 @@ import (
 
 	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/sim"
 )
 
 // TestCallsThatPanic finds a panic in a call to an external system, as one of the reconciler.
@@ -66,9 +67,11 @@ func TestBlockedGoroutines(t *testing.T) {
 // TestStuckRuns waits for an event outside of the scenario, which happens at the warning.
 func TestStuckRuns(t *testing.T) {
 	outside := make(chan struct{})
-	defer func(before time.Duration, tell func(string)) { stuckTime, warnStuck = before, tell }(stuckTime, warnStuck)
+	defer func(before time.Duration, tell func(string)) {
+		sim.StuckTime, sim.WarnStuck = before, tell
+	}(sim.StuckTime, sim.WarnStuck)
 	var stuck atomic.Value
-	stuckTime, warnStuck = time.Millisecond, func(test string) {
+	sim.StuckTime, sim.WarnStuck = time.Millisecond, func(test string) {
 		if stuck.CompareAndSwap(nil, test) {
 			close(outside)
 		}
@@ -77,8 +80,8 @@ func TestStuckRuns(t *testing.T) {
 		<-outside
 		return reconcile.Result{}, nil
 	}))
-	if o := p.execute(t, nil, p.usual(), nil); len(o.violations) > 0 {
-		t.Error(o.violations)
+	if o := p.execute(t, nil, p.usual(), nil); len(o.Violations) > 0 {
+		t.Error(o.Violations)
 	}
 	if stuck.Load() != t.Name() {
 		t.Errorf("got stuck test %v", stuck.Load())
@@ -90,16 +93,16 @@ func TestOvertaken(t *testing.T) {
 	p := mustPlan(t, crowdScenario())
 	reference, ok := p.refer(t)
 	if !ok {
-		t.Fatal(reference.violations)
+		t.Fatal(reference.Violations)
 	}
-	at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool { return m.Faults.Has(FaultOvertaken) })
+	at := slices.IndexFunc(reference.Points, func(m inject.Injectable) bool { return m.Faults.Has(FaultOvertaken) })
 	if at < 0 {
 		t.Fatal("no point for FaultOvertaken")
 	}
-	log := &timeline{}
-	o := p.execute(t, inject.Schedule{{Point: reference.points[at].Point, Fault: FaultOvertaken}}, p.usual(), log)
-	if o.injected != 1 || len(o.violations) > 0 {
-		t.Errorf("injected %d times, with %v", o.injected, o.violations)
+	log := &explain.Timeline{}
+	o := p.execute(t, inject.Schedule{{Point: reference.Points[at].Point, Fault: FaultOvertaken}}, p.usual(), log)
+	if o.Injected != 1 || len(o.Violations) > 0 {
+		t.Errorf("injected %d times, with %v", o.Injected, o.Violations)
 	}
 	var rival string
 	from := slices.IndexFunc(log.Entries, func(e explain.Entry) bool {
@@ -147,7 +150,7 @@ func TestMappersRunOneAtATime(t *testing.T) {
 	}
 	p := mustPlan(t, s)
 	if o, ok := p.refer(t); !ok {
-		t.Fatal(o.violations)
+		t.Fatal(o.Violations)
 	}
 	if most.Load() != 1 || calls["one"] == 0 || calls["two"] == 0 || calls["three"] == 0 {
 		t.Errorf("%d mappers at once, called with %v", most.Load(), calls)
@@ -163,6 +166,6 @@ func TestMappersThatWait(t *testing.T) {
 	}}}
 	p := mustPlan(t, s)
 	if o, ok := p.refer(t); !ok {
-		t.Error(o.violations)
+		t.Error(o.Violations)
 	}
 }

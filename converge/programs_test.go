@@ -111,8 +111,8 @@ func TestProgramsOvertake(t *testing.T) {
 	p := mustPlan(t, s)
 	p.refer(t)
 	again := p.try(t, decoded, nil)
-	if len(again.violations) == 0 || again.violations[0].String() != f.Violation.String() {
-		t.Errorf("the replay of %s: %v", f.Replay, again.violations)
+	if len(again.Violations) == 0 || again.Violations[0].String() != f.Violation.String() {
+		t.Errorf("the replay of %s: %v", f.Replay, again.Violations)
 	}
 	if f := foundIn(t, countingScenario(true)); f != nil {
 		t.Errorf("with a lock: %s", f)
@@ -125,10 +125,10 @@ func TestProgramsHaveFaults(t *testing.T) {
 	p := mustPlan(t, countingScenario(true))
 	reference, ok := p.refer(t)
 	if !ok {
-		t.Fatal(reference.violations)
+		t.Fatal(reference.Violations)
 	}
 	faults := map[string]inject.Set{}
-	for _, m := range reference.points {
+	for _, m := range reference.Points {
 		faults[m.Program] |= m.Faults
 	}
 	for _, fault := range []Fault{
@@ -143,19 +143,19 @@ func TestProgramsHaveFaults(t *testing.T) {
 	if !faults[""].Has(FaultOvertaken) {
 		t.Error("no reconcile of the first program is overtaken by one of the second")
 	}
-	at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool {
+	at := slices.IndexFunc(reference.Points, func(m inject.Injectable) bool {
 		return m.Program == "second" && m.Faults.Has(FaultCrashAfter)
 	})
-	crash := inject.Deviation{Point: reference.points[at].Point, Fault: FaultCrashAfter}
+	crash := inject.Deviation{Point: reference.Points[at].Point, Fault: FaultCrashAfter}
 	if want := "crash-after at patch Secret default/a by second"; crash.String() != want {
 		t.Errorf("got %q, want %q", crash, want)
 	}
-	log := &timeline{}
+	log := &explain.Timeline{}
 	o := p.execute(t, inject.Schedule{crash}, p.usual(), log)
-	if len(o.violations) > 0 || o.injected != 1 {
-		t.Fatal(o.violations, o.injected)
+	if len(o.Violations) > 0 || o.Injected != 1 {
+		t.Fatal(o.Violations, o.Injected)
 	}
-	if first, second := o.processes[0].number, o.processes[1].number; first != 1 || second != 2 {
+	if first, second := o.Processes[0].Number, o.Processes[1].Number; first != 1 || second != 2 {
 		t.Errorf("processes %d and %d, want 1 and 2", first, second)
 	}
 	if !slices.ContainsFunc(

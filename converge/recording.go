@@ -81,7 +81,7 @@ func fromRecording(r recording.Recording, base Scenario) (Scenario, error) {
 	}
 	if h.awaits() {
 		for i := range h.steps {
-			h.steps[i].mayFail = h.steps[i].settle
+			h.steps[i].plain.MayFail = h.steps[i].plain.Settle
 		}
 	}
 	base.Masks = append(slices.Clip(base.Masks), h.masks...)

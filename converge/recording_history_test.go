@@ -152,8 +152,8 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 				}
 			}
 			for i, step := range h.steps {
-				if step.settle != (i%2 == 1) {
-					t.Errorf("step %d: %s", i, step.name)
+				if step.plain.Settle != (i%2 == 1) {
+					t.Errorf("step %d: %s", i, step.plain.Name)
 				}
 			}
 			if diff := cmp.Diff(tc.steps, namesOf(h.steps)); diff != "" || len(h.problems) > 0 {
@@ -209,8 +209,8 @@ func TestHistory_mergedEvents(t *testing.T) {
 // namesOf returns the names of steps without waits.
 func namesOf(steps []Step) (names []string) {
 	for _, step := range steps {
-		if !step.settle {
-			names = append(names, step.name)
+		if !step.plain.Settle {
+			names = append(names, step.plain.Name)
 		}
 	}
 	return names

@@ -8,6 +8,7 @@ import (
 
 	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 )
 
@@ -45,16 +46,16 @@ func (r Recorded) String() string {
 }
 
 // recorded repeats the recording, and tries similar schedules.
-func (x *exploration) recorded(reference *outcome) *Failure {
+func (x *exploration) recorded(reference *judge.Outcome) *Failure {
 	recorded := x.plan.recorded
 	if recorded == nil {
 		return nil
 	}
-	log := &timeline{}
+	log := &explain.Timeline{}
 	o := x.plan.try(x.t, recorded.Schedule, log)
 	x.cert.Schedules++
 	r := &Recorded{
-		Replay: x.plan.encode(recorded.Schedule), Faults: len(recorded.Schedule), Injected: o.injected,
+		Replay: x.plan.encode(recorded.Schedule), Faults: len(recorded.Schedule), Injected: o.Injected,
 		Errors: len(recorded.Errors),
 	}
 	x.cert.Recorded = r
@@ -65,11 +66,11 @@ func (x *exploration) recorded(reference *outcome) *Failure {
 			r.Again++
 		}
 	}
-	if v, failed := o.violation(); failed {
+	if v, failed := o.First(); failed {
 		r.Failed = true
-		return &Failure{Violation: v, schedule: recorded.Schedule}
+		return &Failure{Violation: Violation(v), schedule: recorded.Schedule}
 	}
-	for _, s := range recorded.Similar(reference.points) {
+	for _, s := range recorded.Similar(reference.Points) {
 		r.Similar++
 		if _, failure := x.try(s); failure != nil {
 			return failure

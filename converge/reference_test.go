@@ -106,33 +106,33 @@ func TestSeveralOvertakenSteps(t *testing.T) {
 			p := mustPlan(t, historyScenario(wrong))
 			reference, ok := p.refer(t)
 			if !ok {
-				t.Fatal(reference.violations)
+				t.Fatal(reference.Violations)
 			}
 			overtaken, failures := 0, 0
-			for _, first := range reference.points {
+			for _, first := range reference.Points {
 				if !first.Faults.Has(FaultMeanwhile) {
 					continue
 				}
 				once := inject.Schedule{{Point: first.Point, Fault: FaultMeanwhile}}
 				o := p.try(t, once, nil)
-				if v, failed := o.violation(); failed {
+				if v, failed := o.First(); failed {
 					t.Fatalf("%s fails: %s", once, v)
 				}
-				for _, second := range o.points {
+				for _, second := range o.Points {
 					twice := once.With(inject.Deviation{Point: second.Point, Fault: FaultMeanwhile})
 					if !second.Faults.Has(FaultMeanwhile) || len(twice) < 2 {
 						continue
 					}
 					o := p.try(t, twice, nil)
-					v, failed := o.violation()
-					if len(o.skipped) == 2 {
+					v, failed := o.First()
+					if len(o.Skipped) == 2 {
 						overtaken++
 					}
 					if failed {
 						failures++
 					}
 					if failed && !wrong {
-						t.Fatalf("%s skips %v: %s", twice, o.skipped, v)
+						t.Fatalf("%s skips %v: %s", twice, o.Skipped, v)
 					}
 				}
 			}

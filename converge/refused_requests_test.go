@@ -68,18 +68,18 @@ func TestRefusedRequests(t *testing.T) {
 			p := mustPlan(t, refusedScenario(&errs))
 			reference, ok := p.refer(t)
 			if !ok {
-				t.Fatal(reference.violations)
+				t.Fatal(reference.Violations)
 			}
-			at := slices.IndexFunc(reference.points, func(m inject.Injectable) bool {
+			at := slices.IndexFunc(reference.Points, func(m inject.Injectable) bool {
 				return m.Act == "create" && m.Kind == "ConfigMap" && m.Faults.Has(fault)
 			})
 			if at < 0 {
 				t.Fatal("the fault applies nowhere")
 			}
 			errs = nil
-			o := p.execute(t, inject.Schedule{{Point: reference.points[at].Point, Fault: fault}}, p.usual(), nil)
-			if len(o.violations) > 0 || o.injected != 1 {
-				t.Errorf("%d faults, %v", o.injected, o.violations)
+			o := p.execute(t, inject.Schedule{{Point: reference.Points[at].Point, Fault: fault}}, p.usual(), nil)
+			if len(o.Violations) > 0 || o.Injected != 1 {
+				t.Errorf("%d faults, %v", o.Injected, o.Violations)
 			}
 			slices.Sort(errs)
 			errs = slices.Compact(errs) // two reconciles meet it

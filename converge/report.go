@@ -159,22 +159,6 @@ func (f *Failure) explained() *explain.Failure {
 // explainMistake finds the usual reason for a failure and its solution, and the lines of the timeline that show it.
 func (f *Failure) explainMistake() { f.Hint, f.proof = f.explained().Mistake() }
 
-// userFrames returns the lines of a stack that belong neither to the runtime nor to this package.
-func userFrames(stack string) []string {
-	var frames []string
-	lines := strings.Split(stack, "\n")
-	for i := 0; i+1 < len(lines); i++ {
-		where := strings.TrimSpace(lines[i+1])
-		if !strings.HasPrefix(lines[i+1], "\t") || strings.Contains(where, "/runtime/") ||
-			strings.Contains(lines[i], "trueup.dev/converge.") {
-			continue
-		}
-		where, _, _ = strings.Cut(where, " +0x")
-		frames = append(frames, where)
-	}
-	return frames[:min(len(frames), 4)]
-}
-
 // triedText describes what was tried before the failure was found.
 func (f *Failure) triedText() string {
 	c := f.tried

@@ -90,7 +90,7 @@ func TestClientsetPasses(t *testing.T) {
 	p := mustPlan(t, s)
 	o := p.execute(t, nil, p.usual(), nil)
 	var sites []string
-	for _, m := range o.points {
+	for _, m := range o.Points {
 		if site := m.String(); !strings.HasPrefix(site, "event ") {
 			sites = append(sites, site)
 		}
@@ -143,8 +143,8 @@ func TestInformersOfClientGo(t *testing.T) {
 		return setup(mgr)
 	}
 	p := mustPlan(t, s)
-	if o := p.execute(t, nil, p.usual(), nil); len(o.violations) > 0 {
-		t.Fatal(o.violations)
+	if o := p.execute(t, nil, p.usual(), nil); len(o.Violations) > 0 {
+		t.Fatal(o.Violations)
 	}
 	want := map[string]int{"add": 1, "update": 1, "delete": 1}
 	if diff := cmp.Diff(want, seen); diff != "" {

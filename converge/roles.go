@@ -98,10 +98,10 @@ func (c *scenarioCheck) roles(prefix string, objects []client.Object) {
 			if obj.AggregationRule != nil && len(obj.Rules) == 0 {
 				c.problem("%s: the rules of an aggregated ClusterRole are required", field)
 			}
-			c.program.roles = append(c.program.roles, access.Role{Kind: "ClusterRole", Name: obj.Name, Rules: obj.Rules})
+			c.program.Roles = append(c.program.Roles, access.Role{Kind: "ClusterRole", Name: obj.Name, Rules: obj.Rules})
 		case *rbacv1.Role:
-			c.program.roles = append(
-				c.program.roles, access.Role{Kind: "Role", Name: obj.Name, Namespace: obj.Namespace, Rules: obj.Rules},
+			c.program.Roles = append(
+				c.program.Roles, access.Role{Kind: "Role", Name: obj.Name, Namespace: obj.Namespace, Rules: obj.Rules},
 			)
 		default:
 			c.problem("%s: %T is neither a Role nor a ClusterRole", field, obj)

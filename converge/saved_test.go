@@ -43,19 +43,19 @@ func TestFailuresAreShort(t *testing.T) {
 	p := mustPlan(t, copierScenario(true))
 	reference, ok := p.refer(t)
 	if !ok {
-		t.Fatal(reference.violations)
+		t.Fatal(reference.Violations)
 	}
 	tried, shrunk := 0, 0
 	var faults []int
 	for n := range uint64(3000) {
-		s := randomSchedule(reference.points, 3, n)
+		s := randomSchedule(reference.Points, 3, n)
 		o := p.execute(t, s, p.usual(), nil)
-		v, violated := o.violation()
+		v, violated := o.First()
 		if !violated || len(s) < 3 {
 			continue
 		}
 		tried++
-		f := &Failure{Violation: v, schedule: s}
+		f := &Failure{Violation: Violation(v), schedule: s}
 		p.shrink(t, f)
 		p.record(t, f)
 		if f.Violation.Oracle != v.Oracle || f.Violation.About != v.About {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/search"
 )
@@ -15,11 +16,11 @@ func (p *plan) shrink(t *testing.T, f *Failure) {
 	fails := func(s inject.Schedule) bool {
 		o := p.try(t, s, nil)
 		f.Shrinks++
-		v, ok := o.violation()
+		v, ok := o.First()
 		if !ok || v.Oracle != f.Violation.Oracle || v.About != f.Violation.About {
 			return false
 		}
-		f.Violation = v
+		f.Violation = Violation(v)
 		return true
 	}
 	search.Shrink(func() int { return len(f.schedule) }, func() { drop(f, fails) }, func() { simplify(f, fails) })
@@ -58,11 +59,11 @@ func simplify(f *Failure, fails func(inject.Schedule) bool) {
 
 // record runs the schedule of a failure again, for its timeline.
 func (p *plan) record(t *testing.T, f *Failure) {
-	log := &timeline{}
+	log := &explain.Timeline{}
 	o := p.try(t, f.schedule, log)
 	f.log = log.Log
-	if v, ok := o.violation(); ok {
-		f.Violation = v
+	if v, ok := o.First(); ok {
+		f.Violation = Violation(v)
 	}
 	p.explain(t, f)
 }

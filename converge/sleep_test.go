@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/explain"
 )
 
 // secretWorker reconciles a Secret.
@@ -76,14 +78,14 @@ func TestHotLoopsDuringSleep(t *testing.T) {
 				steps := Steps(Apply(newSecret("a")), Sleep(max(d, 3*time.Second)), Settle())
 				inBothStyles(t, tt.do, steps, func(t *testing.T, s Scenario) {
 					p := mustPlan(t, s)
-					log := &timeline{}
+					log := &explain.Timeline{}
 					o := p.execute(t, nil, p.usual(), log)
-					v, failed := o.violation()
+					v, failed := o.First()
 					if !failed || v.Oracle != OracleQuiescence || !strings.Contains(v.Message, tt.want) {
-						t.Errorf("got %v, want %s", o.violations, tt.want)
+						t.Errorf("got %v, want %s", o.Violations, tt.want)
 					}
-					if o.reconciles > 250 {
-						t.Errorf("found after %d reconciles", o.reconciles)
+					if o.Reconciles > 250 {
+						t.Errorf("found after %d reconciles", o.Reconciles)
 					}
 				})
 			})
@@ -100,11 +102,11 @@ func TestPollingDuringSleep(t *testing.T) {
 				p := mustPlan(t, s)
 				before := time.Now()
 				o := p.execute(t, nil, p.usual(), nil)
-				if len(o.violations) > 0 {
-					t.Error(o.violations)
+				if len(o.Violations) > 0 {
+					t.Error(o.Violations)
 				}
 				if took := time.Since(before); took > time.Second {
-					t.Errorf("%d reconciles in %s", o.reconciles, took)
+					t.Errorf("%d reconciles in %s", o.Reconciles, took)
 				}
 			})
 		})
@@ -132,8 +134,8 @@ func TestSleepEndsInTime(t *testing.T) {
 	}), Settle())
 	inBothStyles(t, write, steps, func(t *testing.T, s Scenario) {
 		p := mustPlan(t, s)
-		if o := p.execute(t, nil, p.usual(), nil); len(o.violations) > 0 {
-			t.Error(o.violations)
+		if o := p.execute(t, nil, p.usual(), nil); len(o.Violations) > 0 {
+			t.Error(o.Violations)
 		}
 		if woke.Sub(slept) != 300*time.Millisecond {
 			t.Errorf("slept for %s", woke.Sub(slept))
@@ -156,9 +158,9 @@ func TestReconcilesWithoutEnd(t *testing.T) {
 			inBothStyles(t, read, Steps(Apply(newSecret("a")), step, Settle()), func(t *testing.T, s Scenario) {
 				p := mustPlan(t, s)
 				o := p.execute(t, nil, p.usual(), nil)
-				if v, _ := o.violation(); v.Cause != CauseHangs ||
+				if v, _ := o.First(); v.Cause != CauseHangs ||
 					v.Message != "the reconcile of default/a does not return: it makes requests without end" {
-					t.Errorf("got %v", o.violations)
+					t.Errorf("got %v", o.Violations)
 				}
 			})
 		})

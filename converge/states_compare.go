@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
@@ -20,7 +21,7 @@ import (
 // newObject is the run in which an object is created with a spec, and deleted. It is the reference of all other ways to
 // this spec.
 type newObject struct {
-	*reference
+	*judge.Reference
 
 	plan             *plan
 	created, deleted *state.Snapshot
@@ -39,10 +40,10 @@ func (x *statesSearch) newObject(s stored) *newObject {
 	results := make([]stored, len(w))
 	plan, settles := x.walkPlan(w, results)
 	o := x.run(plan)
-	plan.reference = newReference(o)
-	n := &newObject{reference: plan.reference, plan: plan, rejected: results[0].rejected}
-	n.created, n.deleted = n.at(settles[0]), n.at(settles[1])
-	n.refused = x.refused(&n.outcome, settles[0])
+	plan.reference = judge.NewReference(o)
+	n := &newObject{Reference: plan.reference, plan: plan, rejected: results[0].rejected}
+	n.created, n.deleted = n.At(settles[0]), n.At(settles[1])
+	n.refused = x.refused(&n.Outcome, settles[0])
 	x.news[s.key] = n
 	return n
 }
@@ -94,8 +95,8 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 	results := x.admit(w)
 	plan, settles := x.walkPlan(w, results)
 	o := x.run(plan)
-	if v, failed := o.violation(); failed {
-		return v, min(len(o.settled)+1, len(w)), true
+	if v, failed := o.First(); failed {
+		return Violation(v), min(len(o.Settled)+1, len(w)), true
 	}
 	before := ""
 	remaining := map[string]bool{}
@@ -108,23 +109,23 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 		if n == nil || n.rejected != nil {
 			continue
 		}
-		if v, failed := n.violation(); failed {
-			return v, i + 1, true
+		if v, failed := n.First(); failed {
+			return Violation(v), i + 1, true
 		}
 		previous := &state.Snapshot{}
 		switch {
 		case w[i].Deleted && accepted != nil:
 			previous = accepted.deleted // what it leaves behind on purpose
 		case i > 0 && !w[i].Deleted:
-			previous = o.at(settles[i-1])
+			previous = o.At(settles[i-1])
 		}
-		found := x.compare(n, want, previous, o.at(settles[i]))
+		found := x.compare(n, want, previous, o.At(settles[i]))
 		found = slices.DeleteFunc(found, func(d state.Difference) bool { return remaining[d.Name] })
 		if len(found) > 0 {
 			return pathViolation(found, w[i]), i + 1, true
 		}
 		if w[i].Deleted {
-			for name := range plan.reader().Flatten(o.at(settles[i]).Literal()) {
+			for name := range plan.reader().Flatten(o.At(settles[i]).Literal()) {
 				remaining[name] = true // the next object finds what stays by design
 			}
 			accepted = nil
@@ -132,7 +133,7 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 			accepted = n
 		}
 		if n.refused && !w[i].Deleted && accepted != nil {
-			x.adviseHalf(n, w[i].Describe(w[:i]), previous, o.at(settles[i]))
+			x.adviseHalf(n, w[i].Describe(w[:i]), previous, o.At(settles[i]))
 		}
 		x.transitions[[2]string{before, results[i].key}] = true
 		before = results[i].key
@@ -153,10 +154,10 @@ func (x *statesSearch) compare(n *newObject, want, before, got *state.Snapshot) 
 				return h.Field == "" && h.isFor(d.Name)
 			})
 		})
-		if len(found) == 0 || n.repeated {
+		if len(found) == 0 || n.Repeated {
 			return found
 		}
-		n.plan.repeat(x.t, &n.baseline)
+		n.plan.repeat(x.t, &n.Baseline)
 	}
 }
 
@@ -196,9 +197,9 @@ func pathViolation(found []state.Difference, s walk.Spec) Violation {
 // may depend on earlier specs.
 func (x *statesSearch) masks(n *newObject, want, got *state.Snapshot) map[string]bool {
 	if len(x.plan.Space.HistoryDependent) == 0 {
-		return n.masked
+		return n.Masked
 	}
-	masked := maps.Clone(n.masked)
+	masked := maps.Clone(n.Masked)
 	for _, s := range []*state.Snapshot{want, got} {
 		for name, flat := range n.plan.reader().Flatten(s) {
 			for path, f := range flat.Read() {
@@ -225,7 +226,7 @@ func (h HistoryDependent) isFor(name string) bool {
 func (x *statesSearch) effectsOf(one, other *newObject) []state.Difference {
 	for {
 		var effects []state.Difference
-		for _, d := range one.plan.reader().Differences(one.created, other.created, one.masked) {
+		for _, d := range one.plan.reader().Differences(one.created, other.created, one.Masked) {
 			if d.Name == x.primaryName() {
 				d.Lines = slices.DeleteFunc(slices.Clone(d.Lines), func(line string) bool {
 					field := strings.TrimPrefix(line, d.Name+": ")
@@ -239,10 +240,10 @@ func (x *statesSearch) effectsOf(one, other *newObject) []state.Difference {
 				effects = append(effects, d)
 			}
 		}
-		if len(effects) == 0 || one.repeated {
+		if len(effects) == 0 || one.Repeated {
 			return effects
 		}
-		one.plan.repeat(x.t, &one.baseline) // the difference may be one of each run
+		one.plan.repeat(x.t, &one.Baseline) // the difference may be one of each run
 	}
 }
 

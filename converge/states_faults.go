@@ -59,7 +59,7 @@ func (x *statesSearch) withFaults(w walk.Walk) *StatesFailure {
 	x.cert.Faults += report.Certificate.Singles
 	x.cert.FaultsLeft += report.Certificate.SinglesLeft
 	if plan.reference != nil {
-		x.spent += (report.Certificate.Schedules + referenceRuns) * x.plan.length(&plan.reference.outcome)
+		x.spent += (report.Certificate.Schedules + referenceRuns) * x.plan.length(&plan.reference.Outcome)
 	}
 	if report.Failure == nil {
 		return nil

@@ -13,20 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 )
 
 // refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, it did not
 // observe the last generation, or the status says so.
-func (x *statesSearch) refused(o *outcome, settle int) bool {
-	at := slices.Index(o.settledAt, settle)
+func (x *statesSearch) refused(o *judge.Outcome, settle int) bool {
+	at := slices.Index(o.SettledAt, settle)
 	if at < 0 {
 		return false
 	}
-	obj := x.primaryIn(o.settled[at])
-	if o.settledErrs[at] != nil || obj == nil {
-		return o.settledErrs[at] != nil
+	obj := x.primaryIn(o.Settled[at])
+	if o.SettledErrs[at] != nil || obj == nil {
+		return o.SettledErrs[at] != nil
 	}
 	if observed := state.StatusOf(obj).Observed; observed != 0 && observed != obj.GetGeneration() {
 		return true
@@ -124,7 +125,7 @@ func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *state
 			}
 		}
 	}
-	found := inBoth(n.plan.reader().Differences(want, got, masked), n.plan.reader().Differences(before, got, nil))
+	found := judge.InBoth(n.plan.reader().Differences(want, got, masked), n.plan.reader().Differences(before, got, nil))
 	return slices.DeleteFunc(
 		found, func(d state.Difference) bool { return d.Cause == CauseUnexpected && old[d.Name] != nil },
 	)
@@ -142,9 +143,9 @@ func (x *statesSearch) adviseHalf(n *newObject, change string, before, got *stat
 	for _, name := range phrase.SortedKeys(old) {
 		switch f := now[name]; {
 		case name == x.primaryName():
-		case f == nil || !same(old[name], f) && len(state.DifferentFields(name, old[name].Read(), f.Read(), n.masked)) > 0:
+		case f == nil || !same(old[name], f) && len(state.DifferentFields(name, old[name].Read(), f.Read(), n.Masked)) > 0:
 			changed = append(changed, name)
-		case wanted[name] == nil || len(state.DifferentFields(name, wanted[name].Read(), f.Read(), n.masked)) > 0:
+		case wanted[name] == nil || len(state.DifferentFields(name, wanted[name].Read(), f.Read(), n.Masked)) > 0:
 			kept = append(kept, name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
@@ -56,7 +57,7 @@ type acceptedProperty struct {
 }
 
 // run executes the plan of a walk.
-func (x *statesSearch) run(p *plan) outcome {
+func (x *statesSearch) run(p *plan) judge.Outcome {
 	o := p.execute(x.t, nil, p.usual(), nil)
 	x.cert.Runs++
 	x.spent += p.length(&o)
@@ -92,12 +93,12 @@ func (x *statesSearch) search() *StatesReport {
 // learn finds out which kinds are read from caches, which names are random, and what the status of the first object is.
 func (x *statesSearch) learn() {
 	plan, settles := x.walkPlan(walk.Walk{{}}, make([]stored, 1))
-	x.plan.findRead(func() outcome { return x.run(plan) })
+	x.plan.findRead(func() judge.Outcome { return x.run(plan) })
 	one := x.run(plan)
-	for plan.random.Find(one.settled, x.run(plan).settled) { // names that contain random ones are found next
+	for plan.random.Find(one.Settled, x.run(plan).Settled) { // names that contain random ones are found next
 		one = x.run(plan)
 	}
-	x.learnStatus(x.primaryIn(one.at(settles[0])))
+	x.learnStatus(x.primaryIn(one.At(settles[0])))
 }
 
 // try checks a walk, and returns the failure with the fewest changes.
@@ -223,19 +224,19 @@ func (x *statesSearch) observe(p acceptedProperty) {
 // disturbances performs each disturbance on a new object, and before and after a change of each property.
 func (x *statesSearch) disturbances() *StatesFailure {
 	for _, step := range x.plan.Disturbances {
-		begin := walk.Walk{{}}.Disturbed(step.name)
+		begin := walk.Walk{{}}.Disturbed(step.plain.Name)
 		if failure := x.try(append(slices.Clip(begin), walk.Spec{Deleted: true}, walk.Spec{})); failure != nil {
 			return failure
 		}
 		for i, p := range x.accepted {
 			if x.outOf(0.6) {
-				x.leaveOut("%q is not performed while %s change", step.name, properties(len(x.accepted)-i))
+				x.leaveOut("%q is not performed while %s change", step.plain.Name, properties(len(x.accepted)-i))
 				break
 			}
 			if len(p.specs) == 0 {
 				continue
 			}
-			w := append(slices.Clip(begin), p.context, p.specs[0]).Disturbed(step.name)
+			w := append(slices.Clip(begin), p.context, p.specs[0]).Disturbed(step.plain.Name)
 			if failure := x.try(append(w, p.context, walk.Spec{}, walk.Spec{Deleted: true})); failure != nil {
 				return failure
 			}
@@ -329,7 +330,7 @@ func (x *statesSearch) randomWalk(random *rand.Rand) walk.Walk {
 	all := x.withMetadata()
 	for range 4 + random.IntN(5) {
 		if d := x.plan.Disturbances; len(d) > 0 && random.IntN(4) == 0 {
-			w = w.Disturbed(d[random.IntN(len(d))].name)
+			w = w.Disturbed(d[random.IntN(len(d))].plain.Name)
 			continue
 		}
 		p := all[random.IntN(len(all))]

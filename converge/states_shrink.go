@@ -107,7 +107,7 @@ func (x *statesSearch) rerun(encoded string) (*StatesFailure, error) {
 	}
 	plan := x.faultPlan(w)
 	if o, ok := plan.refer(x.t); !ok {
-		return nil, fmt.Errorf("without faults: %s", o.violations[0])
+		return nil, fmt.Errorf("without faults: %s", o.Violations[0])
 	}
 	f := &Failure{schedule: faults}
 	plan.record(x.t, f)

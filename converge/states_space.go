@@ -215,7 +215,7 @@ type stored struct {
 // admit returns what the API server stores after each write of a walk, if no controller runs.
 func (s *specSpace) admit(w walk.Walk) []stored {
 	server := memapi.New(memapi.Options{
-		Registry: s.plan.registry, Conversion: s.plan.convert, Seed: 1,
+		Registry: s.plan.registry, Conversion: s.plan.asVersion().Convert, Seed: 1,
 		Now: func() time.Time { return time.Unix(1_000_000_000, 0) },
 	})
 	c, ctx := server.Client(phrase.User), context.Background()

@@ -26,11 +26,11 @@ func (s *specSpace) steps(w walk.Walk, results []stored) (steps []Step, settles 
 			return nil
 		}
 		settle := Settle()
-		settle.mayFail = true
-		step := Step{name: "write: " + spec.Describe(w[:i]), do: do}
+		settle.plain.MayFail = true
+		step := Do("write: "+spec.Describe(w[:i]), do)
 		if spec.Disturbance != "" {
 			step = *s.disturbance(spec.Disturbance)
-			step.disturbs = true
+			step.plain.Disturbs = true
 		}
 		steps = append(steps, step, settle)
 		settles = append(settles, len(steps)-1)
@@ -41,7 +41,7 @@ func (s *specSpace) steps(w walk.Walk, results []stored) (steps []Step, settles 
 // disturbance returns a disturbance of the scenario, or nil.
 func (s *specSpace) disturbance(name string) *Step {
 	for i := range s.plan.Disturbances {
-		if step := &s.plan.Disturbances[i]; step.name == name {
+		if step := &s.plan.Disturbances[i]; step.plain.Name == name {
 			return step
 		}
 	}

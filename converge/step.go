@@ -16,24 +16,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"trueup.dev/converge/internal/sim"
+	"trueup.dev/converge/internal/world"
 )
 
 // Step is an action of the users, or a wait. Users see what the API server has, and their requests do not fail.
 type Step struct {
-	name string
-	do   func(ctx context.Context, c client.Client) error
-	// settle is set for a step that waits until the controller is idle. mayFail is set if the controller is idle, too,
-	// while a reconcile fails again and again without a change: the error may be about the spec.
-	settle, mayFail bool
-	sleep           time.Duration
-	// cloud changes the external system. Such a step has a do that fails, for [Step.Perform].
-	cloud func(*cloudState)
+	plain sim.Step
 	// steps are those of a step that consists of several, which has nothing else.
 	steps []Step
-	// disturbs is set for one of [Scenario.Disturbances] in a walk of [States]. It may fail.
-	disturbs bool
 	// applies is the object of an Apply.
 	applies client.Object
+}
+
+// userSteps returns steps as a run performs them.
+func userSteps(steps []Step) []sim.Step {
+	plain := make([]sim.Step, len(steps))
+	for i, step := range steps {
+		plain[i] = step.plain
+	}
+	return plain
 }
 
 // Steps returns its arguments.
@@ -45,7 +48,7 @@ func Steps(steps ...Step) []Step { return steps }
 // Requests that poll are awaited as long as they change something, and another minute. Requests that are requeued after
 // half an hour or more are awaited once, if that is not longer than half of [Scenario.Patience]: the work after it may
 // be the same each time. All other work that only depends on time requires a [Sleep] before.
-func Settle() Step { return Step{name: "settle", settle: true} }
+func Settle() Step { return Step{plain: sim.Step{Name: "settle", Settle: true}} }
 
 // Sleep lets virtual time pass, exactly d. The controller works meanwhile. Reconciles that are running at the end go on
 // in the next step, and a request that is due at the end starts then.
@@ -55,7 +58,7 @@ func Settle() Step { return Step{name: "settle", settle: true} }
 // [Scenario.MaxReconciles] times within a minute, or twice as often in runs with faults. Requests may poll: a request
 // that was reconciled 50 times without any change waits for at least 0.5 % of the time since the last change, and for
 // at most ten minutes, so that hours of polling take milliseconds. At the end of the Sleep it is due again.
-func Sleep(d time.Duration) Step { return Step{name: "wait " + d.String(), sleep: d} }
+func Sleep(d time.Duration) Step { return Step{plain: sim.Step{Name: "wait " + d.String(), Sleep: d}} }
 
 // SleepThen lets time pass, performs steps at once, and waits until the controller is idle: it is a [Sleep], the steps,
 // and a [Settle]. It is for work that depends on time and never ends, such as that of a cron job. Such a controller
@@ -85,19 +88,19 @@ func flat(steps []Step) []Step {
 
 // Do calls a function. Its client reads what the API server has.
 func Do(name string, do func(ctx context.Context, c client.Client) error) Step {
-	return Step{name: name, do: do}
+	return Step{plain: sim.Step{Name: name, Do: do}}
 }
 
 // DeleteInCloud deletes all values of the [Cloud] whose keys have a prefix, as another client of the external system
 // does. No event informs the controller.
 func DeleteInCloud(prefix string) Step {
-	return Step{
-		name:  "delete in the cloud " + prefix,
-		cloud: func(s *cloudState) { s.deleteAll(prefix) },
-		do: func(context.Context, client.Client) error {
+	return Step{plain: sim.Step{
+		Name:  "delete in the cloud " + prefix,
+		Cloud: func(s *world.Cloud) { s.DeleteAll(prefix) },
+		Do: func(context.Context, client.Client) error {
 			return errors.New("a Cloud exists only in runs of converge")
 		},
-	}
+	}}
 }
 
 // Perform performs the step in a cluster, for example in a sandbox, so that the same steps serve a run with a real API
@@ -107,13 +110,13 @@ func (s Step) Perform(
 ) error {
 	for _, step := range flat([]Step{s}) {
 		var err error
-		if step.do != nil {
-			err = step.do(ctx, c)
+		if step.plain.Do != nil {
+			err = step.plain.Do(ctx, c)
 		} else {
-			err = wait(ctx, step.sleep)
+			err = wait(ctx, step.plain.Sleep)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
+			return fmt.Errorf("%s: %w", step.plain.Name, err)
 		}
 	}
 	return nil
@@ -122,51 +125,50 @@ func (s Step) Perform(
 // Apply creates an object, or replaces the content of the existing one except metadata and status. Labels and
 // annotations are added. It does not use server-side apply.
 func Apply(obj client.Object) Step {
-	return Step{name: "apply " + describe(obj), applies: obj, do: func(ctx context.Context, c client.Client) error {
+	step := Do("apply "+describe(obj), func(ctx context.Context, c client.Client) error {
 		err := replace(ctx, c, obj, "")
 		if apierrs.IsNotFound(err) {
 			return c.Create(ctx, obj.DeepCopyObject().(client.Object))
 		}
 		return err
-	}}
+	})
+	step.applies = obj
+	return step
 }
 
 // Update is [Apply] for an object that must exist.
 func Update(obj client.Object) Step {
-	return Step{
-		name: "update " + describe(
-			obj,
-		),
-		do: func(ctx context.Context, c client.Client) error { return replace(ctx, c, obj, "") },
-	}
+	return Do("update "+describe(obj), func(ctx context.Context, c client.Client) error {
+		return replace(ctx, c, obj, "")
+	})
 }
 
 // Change changes an object, which must exist.
 func Change[T client.Object](obj T, change func(T)) Step {
-	return Step{name: "change " + describe(obj), do: func(ctx context.Context, c client.Client) error {
+	return Do("change "+describe(obj), func(ctx context.Context, c client.Client) error {
 		current := obj.DeepCopyObject().(T)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
 			return err
 		}
 		change(current)
 		return c.Update(ctx, current)
-	}}
+	})
 }
 
 // Delete deletes an object, and does not wait until it no longer exists.
 func Delete(obj client.Object) Step {
-	return Step{name: "delete " + describe(obj), do: func(ctx context.Context, c client.Client) error {
+	return Do("delete "+describe(obj), func(ctx context.Context, c client.Client) error {
 		return client.IgnoreNotFound(c.Delete(ctx, obj.DeepCopyObject().(client.Object)))
-	}}
+	})
 }
 
 // Orphan deletes an object, which must exist, and leaves its dependents, as `kubectl delete --cascade=orphan` does: the
 // object has the finalizer orphan until the garbage collector has removed the owner references of its dependents.
 func Orphan(obj client.Object) Step {
-	return Step{name: "orphan the dependents of " + describe(obj), do: func(ctx context.Context, c client.Client) error {
+	return Do("orphan the dependents of "+describe(obj), func(ctx context.Context, c client.Client) error {
 		return c.Delete(ctx, obj.DeepCopyObject().(client.Object),
 			client.PropagationPolicy(metav1.DeletePropagationOrphan))
-	}}
+	})
 }
 
 // CreateOwned creates an object as another client does that is no controller of the scenario, with a field manager of
@@ -174,7 +176,7 @@ func Orphan(obj client.Object) Step {
 // reconcilers that distinguish objects by their managers.
 func CreateOwned(owner, obj client.Object, manager string) Step {
 	name := fmt.Sprintf("%s creates %s", manager, describe(obj))
-	return Step{name: name, do: func(ctx context.Context, c client.Client) error {
+	return Do(name, func(ctx context.Context, c client.Client) error {
 		created := obj.DeepCopyObject().(client.Object)
 		if owner != nil {
 			current := owner.DeepCopyObject().(client.Object)
@@ -186,14 +188,14 @@ func CreateOwned(owner, obj client.Object, manager string) Step {
 			}
 		}
 		return c.Create(ctx, created, client.FieldOwner(manager))
-	}}
+	})
 }
 
 // ChangeOwned changes all objects of a kind that an object controls, for example their labels. Their names need not be
 // known. There must be at least one.
 func ChangeOwned[T client.Object](owner client.Object, kind T, what string, change func(T)) Step {
 	name := fmt.Sprintf("%s of each %s of %s", what, kindName(kind), describe(owner))
-	return Step{name: name, do: func(ctx context.Context, c client.Client) error {
+	return Do(name, func(ctx context.Context, c client.Client) error {
 		current := owner.DeepCopyObject().(client.Object)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {
 			return err
@@ -226,7 +228,7 @@ func ChangeOwned[T client.Object](owner client.Object, kind T, what string, chan
 			return fmt.Errorf("%s controls no %s", describe(owner), gvk.Kind)
 		}
 		return nil
-	}}
+	})
 }
 
 // Lifecycle creates an object, changes it, and deletes it, with a [Settle] after each step.

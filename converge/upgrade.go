@@ -183,7 +183,7 @@ func (u *upgrades) shareDefinitions() {
 func (p *plan) programNames() []string {
 	var names []string
 	for _, program := range p.programs {
-		names = append(names, program.name)
+		names = append(names, program.Name)
 	}
 	return names
 }
@@ -213,20 +213,6 @@ func (p *plan) of(process int) *plan {
 		return p
 	}
 	return p.upgrade.versions[min(process, len(p.upgrade.versions))-1]
-}
-
-// upgrade ends the processes of the present version, and replaces the definitions of custom kinds by those of the next
-// one. It reports whether the next version can start.
-func (r *run) upgrade(next *plan, number int) bool {
-	r.processes.upgrade(number)
-	if next.registry != r.running.registry {
-		if err := r.world.server.Redefine(next.registry, next.applier); err != nil {
-			r.violate(scenarioFailure("the definitions of the " + next.version + " are refused: " + err.Error()))
-			return false
-		}
-	}
-	r.running, r.world.running = next, next
-	return true
 }
 
 // alone returns the plans that have the runs without faults.
@@ -274,7 +260,7 @@ func (p *plan) decode(encoded string) (inject.Schedule, uint64, error) {
 }
 
 // referVersions executes the runs without faults of each version. What differs in those of either is not compared.
-func (p *plan) referVersions(t *testing.T) (outcome, bool) {
+func (p *plan) referVersions(t *testing.T) (judge.Outcome, bool) {
 	p.reference, p.failedVersion = nil, nil
 	p.random = state.RandomNames{}
 	masked, unstable := map[string]bool{}, map[string]string{}
@@ -285,42 +271,11 @@ func (p *plan) referVersions(t *testing.T) (outcome, bool) {
 			return o, false
 		}
 		maps.Copy(p.random, version.random)
-		maps.Copy(masked, version.reference.masked)
-		version.reference.masked, version.reference.unstable = masked, unstable
+		maps.Copy(masked, version.reference.Masked)
+		version.reference.Masked, version.reference.Unstable = masked, unstable
 	}
 	p.reference = p.upgrade.versions[0].reference
-	return p.reference.outcome, true
-}
-
-// expected returns how often a thing is created or deleted without faults, or how many of it exist at once. After an
-// upgrade it is the larger number of both versions. What one version does not create it may delete, and the other one
-// then creates it when it runs again.
-func (p *plan) expected(cause Cause, counts func(*judge.Ledger) map[state.Thing]int, t state.Thing, skipped []int) int {
-	if p.upgrade == nil {
-		return p.reference.count(counts, t, skipped)
-	}
-	most, sum, created, shared := 0, 0, 0, true
-	for _, version := range p.upgrade.versions {
-		n := version.reference.count(counts, t, skipped)
-		own := version.reference.count(func(l *judge.Ledger) map[state.Thing]int { return l.Created }, t, skipped)
-		most, sum, created, shared = max(most, n), sum+n, created+own, shared && own > 0
-	}
-	switch {
-	case shared || created == 0 || cause == CauseLiveAtOnce:
-		return most
-	case cause == CauseDeletedAgain:
-		return sum + created
-	}
-	return sum
-}
-
-// count sums up a number of the runs that a run is compared with in which users have skipped Settles: both may apply.
-func (r *reference) count(counts func(*judge.Ledger) map[state.Thing]int, t state.Thing, skipped []int) int {
-	n := 0
-	for _, b := range r.baselines(skipped) {
-		n += counts(&b.ledger)[t]
-	}
-	return n
+	return p.reference.Outcome, true
 }
 
 // explainUpgrade fills in the description of a failure of an upgrade. The hints of Run are about one version: they
@@ -331,7 +286,7 @@ func (p *plan) explainUpgrade(t *testing.T, f *Failure) {
 			continue
 		}
 		o := version.try(t, f.schedule, nil)
-		v, failed := o.violation()
+		v, failed := o.First()
 		if !failed || v.Oracle != f.Violation.Oracle || v.About != f.Violation.About {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
 )
@@ -111,18 +112,18 @@ type upgradeChanges struct {
 const mostFields = 4
 
 // add compares the state before and after an upgrade while the controller is idle, at one Settle.
-func (c *upgradeChanges) add(p *plan, o *outcome, at inject.Deviation) {
+func (c *upgradeChanges) add(p *plan, o *judge.Outcome, at inject.Deviation) {
 	if c.fields == nil {
 		c.fields = map[string]bool{}
 	}
-	step := slices.IndexFunc(p.reference.points, func(m inject.Injectable) bool { return m.Point == at.Point })
+	step := slices.IndexFunc(p.reference.Points, func(m inject.Injectable) bool { return m.Point == at.Point })
 	if step < 0 {
 		return
 	}
-	step = p.reference.points[step].Step
-	before, after := p.reference.at(step), o.at(step)
+	step = p.reference.Points[step].Step
+	before, after := p.reference.At(step), o.At(step)
 	was, is := p.reader().Flatten(before), p.reader().Flatten(after)
-	for _, d := range p.reader().Differences(before, after, p.reference.masked) {
+	for _, d := range p.reader().Differences(before, after, p.reference.Masked) {
 		switch {
 		case c.fields[d.Name]:
 		case d.Cause == CauseMissing:
@@ -145,7 +146,7 @@ func (c *upgradeChanges) changed(p *plan, name string, was, is *state.FlatObject
 		before, existed := was.Read()[path]
 		after, exists := is.Read()[path]
 		key := name + ":" + path
-		if c.fields[key] || p.reference.masked[state.MaskKey(name, before, after)] {
+		if c.fields[key] || p.reference.Masked[state.MaskKey(name, before, after)] {
 			continue
 		}
 		c.fields[key] = true

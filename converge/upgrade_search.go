@@ -57,7 +57,7 @@ func (u *upgrades) explore(t *testing.T, o Options) *UpgradeReport {
 		x := &upgradeSearch{exploration: newExploration(t, p, o), seen: map[newPoint]bool{}}
 		if previous == nil {
 			if reference, ok := p.refer(t); !ok {
-				report.Failure = &Failure{Violation: reference.violations[0], schedule: inject.Schedule{}}
+				report.Failure = &Failure{Violation: Violation(reference.Violations[0]), schedule: inject.Schedule{}}
 				report.failed = p.failedVersion
 				return report
 			}
@@ -85,7 +85,7 @@ func (u *upgrades) explore(t *testing.T, o Options) *UpgradeReport {
 func (x *upgradeSearch) limit(u *upgrades) { x.options.limit(u.length()) }
 
 func (u *upgrades) length() int {
-	return max(u.old.length(&u.old.reference.outcome), u.current.length(&u.current.reference.outcome))
+	return max(u.old.length(&u.old.reference.Outcome), u.current.length(&u.current.reference.Outcome))
 }
 
 // search tries all switches, then second faults after them, then faults before them, and random schedules.
@@ -101,7 +101,7 @@ func (x *upgradeSearch) search(previous *upgradeSearch) *Failure {
 
 // upgrades ends the process of the old version at each point.
 func (x *upgradeSearch) upgrades() *Failure {
-	points := x.plan.reference.points
+	points := x.plan.reference.Points
 	x.before = inject.CandidatesOf(points)
 	found, enumerated := inject.Candidates(inject.OnlyEnding(points))
 	// An upgrade at rest is the easiest one to understand.
@@ -138,10 +138,10 @@ func (x *upgradeSearch) switchWith(s inject.Schedule) *Failure {
 	if failure != nil {
 		return failure
 	}
-	if len(o.starts) <= len(s) {
+	if len(o.Starts) <= len(s) {
 		return nil // not all processes were started
 	}
-	after := o.points[o.starts[len(s)]:]
+	after := o.Points[o.Starts[len(s)]:]
 	rest := !slices.ContainsFunc(s, func(d inject.Deviation) bool { return !d.IsRest() })
 	if rest && len(s) == 1 {
 		x.changes.add(x.plan, &o, s[0])
@@ -217,7 +217,7 @@ func (x *upgradeSearch) after() *Failure {
 // shortlyBefore tries faults of the old version shortly before an upgrade.
 func (x *upgradeSearch) shortlyBefore() *Failure {
 	at := map[inject.Point]int{}
-	for i, m := range x.plan.reference.points {
+	for i, m := range x.plan.reference.Points {
 		at[m.Point] = i
 	}
 	var pairs []inject.Schedule

@@ -125,8 +125,3 @@ const (
 
 // CauseScenario is for a scenario that fails by itself: a step, an actor, or the setup of the reconciler.
 const CauseScenario Cause = "scenario"
-
-// scenarioFailure returns the violation of a scenario that fails by itself.
-func scenarioFailure(message string) Violation {
-	return Violation{Oracle: finding.OracleScenario, Cause: CauseScenario, Message: message}
-}

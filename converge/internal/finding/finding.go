@@ -81,6 +81,23 @@ type Violation struct {
 	Details []string
 }
 
+func (v Violation) String() string { return string(v.Oracle) + ": " + v.Message }
+
+// ScenarioFailure returns the violation of a scenario that fails by itself.
+func ScenarioFailure(message string) Violation {
+	return Violation{Oracle: OracleScenario, Cause: CauseScenario, Message: message}
+}
+
+// Compares reports whether a violation is a difference from the run without faults.
+func (v Violation) Compares() bool {
+	switch v.Cause {
+	case CauseMissing, CauseUnexpected, CauseDifferent, CauseDuplicate, CauseDeletedAgain, CauseCreatedAgain,
+		CauseLiveAtOnce:
+		return true
+	}
+	return false
+}
+
 // Object returns the name of the object that a violation is about, as other messages have it. It is empty if the
 // violation is not about one object.
 func (v Violation) Object() string {

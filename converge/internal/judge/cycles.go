@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/world"
 )
 
 // Cycle is what repeats at the end of a run: the steps of one round.
@@ -64,8 +65,8 @@ func (r Revision) isLike(other Revision) bool {
 }
 
 // writers names those who take part, in the order of their steps.
-func (c Cycle) writers() []Writer {
-	var found []Writer
+func (c Cycle) writers() []world.Writer {
+	var found []world.Writer
 	for _, r := range c {
 		if !slices.Contains(found, r.writer) {
 			found = append(found, r.writer)
@@ -75,10 +76,10 @@ func (c Cycle) writers() []Writer {
 }
 
 // name names the writer of a step, in contrast to the first other one.
-func (c Cycle) name(w Writer) string {
+func (c Cycle) name(w world.Writer) string {
 	for _, other := range c.writers() {
 		if other != w {
-			return w.text(other)
+			return textOf(w, other)
 		}
 	}
 	return w.Client

@@ -9,26 +9,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/memapi"
 	"trueup.dev/internal/objects/nilcheck"
 )
 
-// Found are the objects that the reconciles of each request have found to exist.
-type Found map[Writer][]ObjectOf
-
-// ObjectOf identifies an object.
-type ObjectOf struct {
-	Kind schema.GroupVersionKind
-	Key  types.NamespacedName
-}
-
 // Stuck is an object whose deletion waits for its finalizers to be removed.
 type Stuck struct {
-	ObjectOf
+	world.ObjectOf
 
 	Name    string
 	Obj     client.Object
@@ -42,7 +33,7 @@ type Stuck struct {
 // holder is a finalizer, with who has added it.
 type holder struct {
 	finalizer string
-	writer    Writer
+	writer    world.Writer
 }
 
 // StuckObjects lists the objects that wait for their deletion. Those of one kind are primary.
@@ -54,7 +45,7 @@ func (h History) StuckObjects(primary schema.GroupVersionKind) []*Stuck {
 				continue
 			}
 			s := &Stuck{
-				ObjectOf: ObjectOf{kind, client.ObjectKeyFromObject(obj)}, Name: h.Names.Thing(kind, obj).String(),
+				ObjectOf: world.ObjectOf{Kind: kind, Key: client.ObjectKeyFromObject(obj)}, Name: h.Names.Thing(kind, obj).String(),
 				Obj: obj, Primary: kind == primary,
 			}
 			for _, finalizer := range obj.GetFinalizers() {
@@ -67,9 +58,9 @@ func (h History) StuckObjects(primary schema.GroupVersionKind) []*Stuck {
 }
 
 // addedBy returns who has added a finalizer to an object.
-func (h History) addedBy(obj client.Object, finalizer string) Writer {
+func (h History) addedBy(obj client.Object, finalizer string) world.Writer {
 	if finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents {
-		return Writer{Client: "the garbage collector"}
+		return world.Writer{Client: "the garbage collector"}
 	}
 	events := h.Server.Events(0)
 	at := slices.IndexFunc(events, func(e memapi.Event) bool {
@@ -77,18 +68,18 @@ func (h History) addedBy(obj client.Object, finalizer string) Writer {
 			(nilcheck.IsNil(e.Old) || !slices.Contains(e.Old.GetFinalizers(), finalizer))
 	})
 	if at < 0 {
-		return Writer{}
+		return world.Writer{}
 	}
 	if author, ok := h.authorOf(events[at].Version); ok {
 		return author.By.Writer(events[at].Client)
 	}
-	return Writer{Client: events[at].Client}
+	return world.Writer{Client: events[at].Client}
 }
 
 // FindDependencies finds out which objects wait for which others. An owner that is deleted in the foreground waits for
 // its dependents. For other finalizers, an object waits for others that are being deleted if the reconcile of who has
 // added the finalizer reads or deletes them, and leaves the finalizer.
-func FindDependencies(all []*Stuck, evidence Found) {
+func FindDependencies(all []*Stuck, evidence world.Found) {
 	for _, s := range all {
 		for _, other := range all {
 			if other != s && s.waits(other, evidence) {
@@ -99,7 +90,7 @@ func FindDependencies(all []*Stuck, evidence Found) {
 }
 
 // waits reports whether an object waits for another one, by what reconciles have found.
-func (s *Stuck) waits(other *Stuck, evidence Found) bool {
+func (s *Stuck) waits(other *Stuck, evidence world.Found) bool {
 	return slices.ContainsFunc(s.holders, func(h holder) bool {
 		if h.finalizer == metav1.FinalizerDeleteDependents {
 			return slices.ContainsFunc(other.Obj.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
@@ -107,8 +98,8 @@ func (s *Stuck) waits(other *Stuck, evidence Found) bool {
 			})
 		}
 		for by, objects := range evidence {
-			if by.Client == h.writer.Client && by.controller == h.writer.controller &&
-				(by.key == s.Key || by.key == h.writer.key) && slices.Contains(objects, other.ObjectOf) {
+			if by.Client == h.writer.Client && by.Controller == h.writer.Controller &&
+				(by.Key == s.Key || by.Key == h.writer.Key) && slices.Contains(objects, other.ObjectOf) {
 				return true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/memapi"
 )
 
@@ -18,12 +19,12 @@ import (
 type Fight struct {
 	object, path string
 	// writers are the last two, and revisions their changes of the field.
-	writers   [2]Writer
+	writers   [2]world.Writer
 	revisions []Revision
 	values    []string
 }
 
-// leastTurns is how often each of two writers must have changed a field after the other one, and slowTurns how often
+// LeastTurns is how often each of two writers must have changed a field after the other one, and SlowTurns how often
 // within an hour of a Sleep.
 const (
 	LeastTurns = 2
@@ -90,7 +91,8 @@ func (f *Fight) add(r Revision, field fieldRevision) {
 func (f *Fight) message() string {
 	last := f.values[max(0, len(f.values)-4):]
 	return fmt.Sprintf(
-		"%s and %s change %s of %s in turn: %s, …", f.writers[0].text(f.writers[1]), f.writers[1].text(f.writers[0]), f.path,
+		"%s and %s change %s of %s in turn: %s, …", textOf(f.writers[0], f.writers[1]),
+		textOf(f.writers[1], f.writers[0]), f.path,
 		f.object, strings.Join(last, ", "),
 	)
 }
@@ -103,7 +105,7 @@ func (f *Fight) details(h History) []string {
 		if r.writer == other {
 			other = f.writers[1]
 		}
-		lines = append(lines, r.writer.text(other)+": "+r.effect()+h.reason(r))
+		lines = append(lines, textOf(r.writer, other)+": "+r.effect()+h.reason(r))
 	}
 	return lines
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package judge finds in what has happened to the objects of a run who is to blame: writers that change the same field
-// in turn, writers each of which leads to the next change of another one, and objects that wait for each other to be
-// deleted. It reads the events of the API server, and does not know who produces them.
+// Package judge has the oracles, one type each in oracle_*.go, which oracles.go calls. They see the world and its
+// trace, how often requests are reconciled ([Pace]), and what the scenario requires ([Case]), with the runs without
+// faults that others are compared with ([Reference]). They do not know how processes are executed.
+//
+// They also find in what has happened to the objects of a run who is to blame: writers that change the same field in
+// turn, writers each of which leads to the next change of another one, and objects that wait for each other to be
+// deleted.
 package judge
 
 import (
@@ -13,12 +17,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/memapi"
 )
 
@@ -27,37 +31,15 @@ type History struct {
 	Server  *memapi.Server
 	Names   state.GeneratedNames
 	Reader  state.Reader
-	Authors []Authored
+	Authors []world.Authored
 	// IsProgram reports whether a client is that of a program.
 	IsProgram func(client string) bool
-}
-
-// Author is a reconcile that makes changes.
-type Author struct {
-	// Controller and Key are those of its request.
-	Controller string
-	Key        types.NamespacedName
-	// Cause is the version of the last event that has led to the request, or that would have during the reconcile, or 0.
-	Cause int64
-}
-
-// Authored are the changes after a version, up to another one, that a reconcile has made.
-type Authored struct {
-	From, To int64
-	By       *Author
-	At       time.Time
-}
-
-// Writer is who writes: a client and, if it is a program, the controller and the request of the reconcile.
-type Writer struct {
-	Client, controller string
-	key                types.NamespacedName
 }
 
 // Revision is a change of an object: who has changed which fields, and which event has led to that.
 type Revision struct {
 	event  memapi.Event
-	writer Writer
+	writer world.Writer
 	// Object names the object.
 	Object string
 	fields []fieldRevision
@@ -89,7 +71,7 @@ func (h History) Revisions(after int64) []Revision {
 		if e.Client == phrase.User || e.Client == phrase.AnotherClient || e.Client == phrase.GarbageCollector {
 			continue
 		}
-		r := Revision{event: e, writer: Writer{Client: e.Client}, Object: h.Names.Thing(e.Kind, e.Object).String()}
+		r := Revision{event: e, writer: world.Writer{Client: e.Client}, Object: h.Names.Thing(e.Kind, e.Object).String()}
 		if author, ok := h.authorOf(e.Version); ok {
 			at = author.At
 			r.writer, r.cause = author.By.Writer(e.Client), author.By.Cause
@@ -104,19 +86,16 @@ func (h History) Revisions(after int64) []Revision {
 }
 
 // authorOf returns the reconcile that has made a change.
-func (h History) authorOf(version int64) (Authored, bool) {
+func (h History) authorOf(version int64) (world.Authored, bool) {
 	authors := h.Authors
-	at, _ := slices.BinarySearchFunc(authors, version, func(a Authored, version int64) int {
+	at, _ := slices.BinarySearchFunc(authors, version, func(a world.Authored, version int64) int {
 		return cmp.Compare(a.To, version)
 	})
 	if at == len(authors) || authors[at].From >= version {
-		return Authored{}, false
+		return world.Authored{}, false
 	}
 	return authors[at], true
 }
-
-// Writer returns the reconcile of a client as a writer.
-func (a *Author) Writer(client string) Writer { return Writer{client, a.Controller, a.Key} }
 
 // changedFields lists the fields that a change has changed, in the order of their paths.
 func (h History) changedFields(e memapi.Event) []fieldRevision {
@@ -133,17 +112,17 @@ func (h History) changedFields(e memapi.Event) []fieldRevision {
 	return found
 }
 
-// text names a writer, in contrast to another one.
-func (w Writer) text(other Writer) string {
+// textOf names a writer, in contrast to another one.
+func textOf(w, other world.Writer) string {
 	switch {
-	case w.Client != other.Client || w.controller == "" && w.key == other.key:
+	case w.Client != other.Client || w.Controller == "" && w.Key == other.Key:
 		return w.Client
-	case w.controller != other.controller:
-		return "controller " + w.controller
-	case w.controller == "":
-		return w.Client + " for " + phrase.Name(w.key)
+	case w.Controller != other.Controller:
+		return "controller " + w.Controller
+	case w.Controller == "":
+		return w.Client + " for " + phrase.Name(w.Key)
 	}
-	return "controller " + w.controller + " for " + phrase.Name(w.key)
+	return "controller " + w.Controller + " for " + phrase.Name(w.Key)
 }
 
 // value formats the value of a field of an object.

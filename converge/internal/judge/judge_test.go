@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/memapi"
 )
 
@@ -25,7 +26,7 @@ func changes(texts ...string) []Revision {
 		at, value, _ := strings.Cut(rest, "=")
 		object, path, _ := strings.Cut(at, ".")
 		revisions = append(revisions, Revision{
-			event: memapi.Event{Type: watch.Modified}, writer: Writer{Client: by}, Object: object,
+			event: memapi.Event{Type: watch.Modified}, writer: world.Writer{Client: by}, Object: object,
 			fields: []fieldRevision{{path: path, to: value}},
 		})
 	}
@@ -100,13 +101,13 @@ func TestDeadlock(t *testing.T) {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 		kind := schema.GroupVersionKind{Kind: "ConfigMap"}
 		key := types.NamespacedName{Name: name}
-		s := &Stuck{ObjectOf: ObjectOf{kind, key}, Name: name, Obj: obj}
-		s.holders = []holder{{finalizer: "example.com/" + by, writer: Writer{by, "", key}}}
+		s := &Stuck{ObjectOf: world.ObjectOf{Kind: kind, Key: key}, Name: name, Obj: obj}
+		s.holders = []holder{{finalizer: "example.com/" + by, writer: world.Writer{Client: by, Key: key}}}
 		return s
 	}
 	a, b, c := stuckObject("a", "one"), stuckObject("b", "two"), stuckObject("c", "three")
 	all := []*Stuck{a, b, c}
-	FindDependencies(all, Found{
+	FindDependencies(all, world.Found{
 		a.holders[0].writer: {b.ObjectOf}, b.holders[0].writer: {a.ObjectOf}, c.holders[0].writer: {a.ObjectOf},
 	})
 	var names []string

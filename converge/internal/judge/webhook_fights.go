@@ -7,27 +7,16 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/memapi"
 )
 
-// Mutation is a write of a program that a webhook has changed.
-type Mutation struct {
-	Hook   string
-	Writer Writer
-	Kind   schema.GroupVersionKind
-	Key    string
-	// Stored, Sent and Mutated are the object before the write, the one that the program has sent, and the one that the
-	// webhook has made of it.
-	Stored, Sent, Mutated []byte
-}
-
 // WebhookFight returns the last field that a program changes and a webhook changes back, or to something else, each
 // time.
-func (h History) WebhookFight(mutations []Mutation) (Fight, bool) {
+func (h History) WebhookFight(mutations []world.Mutation) (Fight, bool) {
 	type fieldOf struct{ hook, object, path string }
 	fights := map[fieldOf]*Fight{}
 	var last *Fight
@@ -43,7 +32,7 @@ func (h History) WebhookFight(mutations []Mutation) (Fight, bool) {
 				f = &Fight{object: at.object, path: path}
 				fights[at] = f
 			}
-			f.writers = [2]Writer{m.Writer, {Client: "webhook " + m.Hook}}
+			f.writers = [2]world.Writer{m.Writer, {Client: "webhook " + m.Hook}}
 			r := Revision{event: memapi.Event{Kind: m.Kind}}
 			field := fieldRevision{path: path}
 			f.values = append(f.values, r.value(field, sent[path].Value), r.value(field, mutated[path].Value))
@@ -59,7 +48,7 @@ func (h History) WebhookFight(mutations []Mutation) (Fight, bool) {
 }
 
 // fieldsIn lists the fields of an object of a mutation.
-func (h History) fieldsIn(m Mutation, encoded []byte) state.Fields {
+func (h History) fieldsIn(m world.Mutation, encoded []byte) state.Fields {
 	obj := &unstructured.Unstructured{}
 	if err := json.Unmarshal(encoded, &obj.Object); err != nil || obj.Object == nil {
 		return nil

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sim executes a scenario once, with a schedule of faults: [Run] takes a [Machine], which is the scenario in a
+// form that does not depend on what users write, and returns what has happened, as the oracles judge it.
+//
+//   - run.go has the parts of a run, and loop.go decides what happens next
+//   - scheduler.go knows what is due, and whether the controller is idle; injector.go decides where which fault occurs
+//   - users.go and settle.go perform the steps; actors.go is other controllers, and others.go the client that
+//     interferes
+//   - start.go and manager.go start a process of a program; process.go has its calls and reconciles, processes.go the
+//     processes of all programs, and queue.go their requests
+//   - client.go makes calls, which gateway.go answers, with faults; authorization.go and refused_requests.go refuse
+//     some
+//   - informer.go, cache.go and read.go are the caches, which process_informer.go shows as client-go does, and
+//     watches.go forwards events to them
+//   - webhook.go and webhooks.go call webhooks for all writes
+//
+// All of it belongs to the goroutine of the run, in one bubble of testing/synctest. Goroutines of a process wait with
+// their calls until the loop serves them, one at a time, so that equal schedules lead to equal runs.
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"trueup.dev/converge/internal/explain"
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/judge"
+	"trueup.dev/converge/internal/world"
+	"trueup.dev/internal/memapi"
+)
+
+// run executes one schedule of a scenario. It connects the parts that do: users perform steps, the loop decides what
+// happens next, the gateway answers calls of the process, watches forward events, the injector injects faults, and
+// oracles check the trace and the world.
+//
+// A run belongs to the goroutine that has created it, in one bubble of testing/synctest.
+type run struct {
+	machine *Machine
+	// running is the version that the processes run.
+	running  *Version
+	schedule inject.Schedule
+	ctx      context.Context
+
+	world     world.World
+	trace     trace
+	scheduler scheduler
+	faults    injector
+	watches   watches
+	gateway   gateway
+	users     users
+	others    otherClient
+	actors    actors
+	// converter is the conversion webhook that was registered last, by whatever version.
+	converter http.Handler
+	// lessons are what the run teaches.
+	lessons Lessons
+	// probesRoles is set if the run finds out which rules of roles are missing.
+	probesRoles bool
+	// reportedConversion is set when a failed conversion was reported.
+	reportedConversion bool
+	oracles            judge.Oracles
+	verdict            judge.Verdict
+
+	// processes has the present process of each program, in the order of the programs.
+	processes processes
+	// requested are the requests since the last Settle, in their order.
+	requested []world.RequestOf
+	// listOrder is the order of lists from caches, or 0 if they are sorted.
+	listOrder int
+}
+
+// trace is what has happened in a run and, if it is to be shown, a timeline, which is nil for most runs.
+type trace struct {
+	world.Trace
+	*explain.Timeline
+}
+
+// Variation distinguishes runs without faults, to find out what depends on time, versions, UIDs or chance.
+type Variation struct {
+	Seed  uint64
+	Delay time.Duration
+	// Versions is the number of resource versions that were used before.
+	Versions int
+	// Skip are the indexes of the Settles that users do not wait for.
+	Skip []int
+	// Twice reconciles all objects again twice at each Settle, instead of once.
+	Twice bool
+	// Slow delays actors until everything else is idle, and reverse lets them act in the opposite order.
+	Slow, Reverse bool
+	// LateGarbage delays the garbage collector until everything else is idle.
+	LateGarbage bool
+	// ProbesRoles allows what the roles do not, and reports all missing rules in the end.
+	ProbesRoles bool
+	// Unmarked removes the annotation of the other client at once, so that a conflict leaves nothing but another version.
+	Unmarked bool
+}
+
+// newRun starts a run: the API server has the given objects, and the process has started.
+func newRun(m *Machine, s inject.Schedule, v Variation, log *explain.Timeline) *run {
+	time.Sleep(v.Delay)
+	if m.Reset != nil {
+		m.Reset()
+	}
+	r := &run{machine: m, schedule: s, ctx: context.Background(), probesRoles: v.ProbesRoles}
+	r.world = r.newWorld(v.Seed)
+	r.trace = trace{Timeline: log}
+	log.Observe(&r.world)
+	r.running = m.of(1)
+	scenario := m.Judged
+	r.verdict = judge.Verdict{
+		Scenario: scenario, Trace: &r.trace.Trace, Running: scenario.Sequence[0], Tell: log.Violation,
+	}
+	r.scheduler = newScheduler(m.Patience, &r.trace.Trace)
+	r.faults = newInjector(m, s, &r.world, &r.trace)
+	r.oracles = judge.NewOracles(
+		judge.Evidence{Verdict: &r.verdict, Scenario: scenario, World: &r.world, Trace: &r.trace.Trace, Queues: &r.processes},
+		&r.scheduler.Pace, len(s), v.Twice,
+	)
+	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r, unmarked: v.Unmarked}
+	r.users = users{run: r, skip: v.Skip, unsettled: map[types.NamespacedName]int{}}
+	r.actors = actors{run: r, slow: v.Slow, reverse: v.Reverse, lateGarbage: v.LateGarbage}
+	for _, actor := range m.Actors {
+		r.actors.list = append(r.actors.list, &actorState{Actor: actor, client: r.world.Server.Client(actor.Name)})
+	}
+	r.age(v.Versions)
+	r.give()
+	var err error
+	if r.world.Given, err = m.outside(); err != nil {
+		r.verdict.Violate(finding.ScenarioFailure("Outside: " + err.Error()))
+	}
+	for order := 1; order <= 3; order++ {
+		at := inject.Site{Act: "lists", Key: types.NamespacedName{Name: fmt.Sprint("order ", order)}}
+		if r.faults.at(at, inject.SetOf(inject.ListOrder)) == inject.ListOrder {
+			r.listOrder = order
+		}
+	}
+	first := m.of(1)
+	for _, program := range first.Programs {
+		if m.upgrades() {
+			r.trace.Start(program.who(), 1, first.Name)
+		}
+		if !r.verdict.Failed() {
+			r.start(program, 1)
+		}
+	}
+	return r
+}
+
+func (r *run) newWorld(seed uint64) world.World {
+	m, first := r.machine, r.machine.of(1)
+	w := world.NewWorld(memapi.Options{
+		Registry: first.Registry, Applier: first.Applier, Admission: &webhooks{r}, Seed: seed, Conversion: r.convert,
+		Versions: m.Shown, TrackFields: m.ManagedFields,
+	})
+	w.Primary, w.IsProgram, w.Random, w.ReadOutside = first.Primary, m.Judged.IsProgram, m.Random, m.outside
+	return w
+}
+
+// age uses some resource versions.
+func (r *run) age(versions int) {
+	for n := range versions {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		obj.SetNamespace(metav1.NamespaceDefault)
+		obj.SetName("converge-" + strconv.Itoa(n))
+		if err := errors.Join(r.world.User.Create(r.ctx, obj), r.world.User.Delete(r.ctx, obj)); err != nil {
+			r.verdict.Violate(finding.ScenarioFailure(err.Error()))
+			return
+		}
+	}
+	r.world.Forwarded = r.world.Server.Version()
+}
+
+// give creates the objects that exist before the controller starts.
+func (r *run) give() {
+	for i, given := range r.machine.Given {
+		obj := given.DeepCopyObject().(client.Object)
+		obj.SetResourceVersion("")
+		if err := r.world.User.Create(r.ctx, obj); err != nil {
+			r.verdict.Violate(finding.ScenarioFailure(fmt.Sprintf("Given[%d]: %v", i, err)))
+			return
+		}
+		gvk, err := apiutil.GVKForObject(given, r.machine.Scheme)
+		if kind, ok := r.machine.of(1).Registry.For(gvk); err != nil || !ok || !kind.Status || !hasStatus(given) {
+			continue
+		}
+		withStatus := given.DeepCopyObject().(client.Object)
+		withStatus.SetResourceVersion(obj.GetResourceVersion())
+		if err := r.world.User.Status().Update(r.ctx, withStatus); err != nil {
+			r.verdict.Violate(finding.ScenarioFailure(fmt.Sprintf("Given[%d]: status: %v", i, err)))
+			return
+		}
+	}
+	r.watches.forward()
+}
+
+// execute performs the steps, and checks the whole run.
+func (r *run) execute() {
+	if r.verdict.Failed() {
+		return
+	}
+	r.users.perform()
+	r.reportMissingRules()
+	r.reportConversions()
+	if !r.verdict.Failed() {
+		r.oracles.Ended(
+			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.machine.Judged.Records && len(r.users.skip) == 0,
+		)
+	}
+}
+
+// wake wakes up the loop.
+func (r *run) wake() { r.scheduler.wake() }
+
+// hasStatus reports whether an object has a status that is not empty.
+func hasStatus(obj client.Object) bool {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return false
+	}
+	status, _ := content["status"].(map[string]any)
+	return len(status) > 0
+}
+
+// Run executes a schedule, in a bubble of its own.
+func Run(
+	t *testing.T, m *Machine, s inject.Schedule, v Variation, log *explain.Timeline,
+) (o judge.Outcome, learned Lessons) {
+	var r *run
+	complete := false
+	defer func() {
+		if r != nil {
+			learned = r.lessons
+		}
+	}()
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			message := fmt.Sprint(recovered)
+			if r == nil || !strings.Contains(message, "deadlock") {
+				panic(recovered)
+			}
+			if _, off := m.Judged.Off[finding.OracleLeaks]; off && complete {
+				return // what is left of the process cannot change the outcome
+			}
+			r.oracles.Leaks.Deadlocked()
+			o = r.outcome()
+		}
+	}()
+	watchdog := time.AfterFunc(StuckTime, func() { WarnStuck(t.Name()) })
+	defer watchdog.Stop()
+	synctest.Test(t, func(*testing.T) {
+		r = newRun(m, s, v, log)
+		r.execute()
+		r.end()
+		o, complete = r.outcome(), true
+	})
+	return o, learned
+}
+
+// StuckTime is how long a run may take, in real time, until a warning is printed.
+var StuckTime = 30 * time.Second
+
+var WarnStuck = func(test string) {
+	fmt.Fprintf(os.Stderr, "%s: a run is stuck for %s; most runs take less than a millisecond. Does a goroutine wait for "+
+		"a lock that is held across a request, for the network, or for an event outside of the scenario? SIGQUIT prints "+
+		"its stack.\n", test, StuckTime)
+}
+
+// end ends the process, and so all that it has started.
+func (r *run) end() {
+	r.world.Over, r.world.Ended = true, r.world.Now()
+	for _, p := range r.processes {
+		p.die()
+	}
+	// A goroutine that waits for an event that will happen is not a leak.
+	time.Sleep(leakTime)
+	synctest.Wait()
+}
+
+// leakTime is how long goroutines may take to end.
+const leakTime = 10 * time.Second
+
+func (r *run) outcome() judge.Outcome {
+	return judge.Outcome{
+		Violations: r.verdict.Violations, Advices: r.verdict.Advices, Points: r.faults.points, Injected: r.faults.injected,
+		Settled: r.trace.Settled, SettledAt: r.trace.SettledAt, SettledErrs: r.trace.SettledErrs,
+		Skipped: r.users.skipped, Reconciles: r.trace.Reconciles,
+		Ledger: r.oracles.Duplicates.Ledger, Readies: r.oracles.Status.Readies, NoOps: r.trace.NoOps,
+		Requests: r.trace.Requests, Processes: r.processes.last(), Starts: r.faults.starts,
+	}
+}
