@@ -112,14 +112,21 @@ func (r *UpdatingObjectManager[T]) judge(
 		return true, nil
 	}
 	asNew := r.asNew(ctx, w, desired)
-	if asNew != nil {
-		if !slices.ContainsFunc(difference.Between(sent, asNew), func(d difference.Difference) bool {
-			return slices.ContainsFunc(found.kept, func(path string) bool { return isBelow(d.Field(), path) })
-		}) {
-			return false, w.fieldsKept(actual, found.kept)
-		}
+	differs := asNew != nil && slices.ContainsFunc(difference.Between(sent, asNew), func(d difference.Difference) bool {
+		return slices.ContainsFunc(found.kept, func(path string) bool { return isBelow(d.Field(), path) })
+	})
+	return w.judgeKept(actual, stored, found.kept, asNew != nil, differs)
+}
+
+// judgeKept decides about a write of which the API server has kept some fields. isKnown reports whether a dry run has
+// shown what it would store for a new object, and differs whether it would keep one of the fields then, too.
+func (w writer) judgeKept(
+	actual, stored client.Object, kept []string, isKnown, differs bool,
+) (limited bool, err error) {
+	if isKnown && !differs {
+		return false, w.fieldsKept(actual, kept)
 	}
-	w.keptForNew(stored, found.kept, asNew != nil)
+	w.keptForNew(stored, kept, isKnown)
 	return true, nil
 }
 
@@ -155,15 +162,12 @@ func (a application[T]) judge(
 		return true, nil
 	}
 	asNew, ok := a.asNew(document)
-	if ok && !slices.ContainsFunc(asNew, func(d ownership.Difference) bool {
+	differs := slices.ContainsFunc(asNew, func(d ownership.Difference) bool {
 		return slices.ContainsFunc(kept, func(path string) bool {
 			return isAtOrBelow(d.Path, path) || isAtOrBelow(path, d.Path)
 		})
-	}) {
-		return false, a.fieldsKept(actual, kept)
-	}
-	a.keptForNew(stored, kept, ok)
-	return true, nil
+	})
+	return a.judgeKept(actual, stored, kept, ok, differs)
 }
 
 // asNew returns how the object that the API server would store differs from the document if it were new, if the server
