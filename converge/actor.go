@@ -6,10 +6,10 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,27 +68,7 @@ func Deployments(progress Progress) Actor {
 	a := actorOn("deployments", &appsv1.Deployment{}, func(
 		ctx context.Context, c client.Client, obj *appsv1.Deployment,
 	) error {
-		before := obj.Status.DeepCopy()
-		replicas := workloads.Count(obj.Spec.Replicas)
-		ready := readyOf(replicas, progress)
-		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas = obj.Generation, replicas, replicas
-		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas, obj.Status.UnavailableReplicas = ready, ready, replicas-ready
-		condition := appsv1.DeploymentCondition{
-			Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
-		}
-		if ready < replicas {
-			condition.Status, condition.Reason = corev1.ConditionFalse, "MinimumReplicasUnavailable"
-		}
-		if len(obj.Status.Conditions) == 1 && obj.Status.Conditions[0].Status == condition.Status {
-			condition = obj.Status.Conditions[0]
-		} else {
-			condition.LastTransitionTime, condition.LastUpdateTime = metav1.Now(), metav1.Now()
-		}
-		obj.Status.Conditions = []appsv1.DeploymentCondition{condition}
-		if equality.Semantic.DeepEqual(before, &obj.Status) {
-			return nil
-		}
-		return c.Status().Update(ctx, obj)
+		return workloads.ActOnDeployment(ctx, c, obj, progress == Fail)
 	})
 	a.restores = progress == BecomeReady
 	return a
@@ -99,16 +79,7 @@ func StatefulSets(progress Progress) Actor {
 	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(
 		ctx context.Context, c client.Client, obj *appsv1.StatefulSet,
 	) error {
-		before := obj.Status.DeepCopy()
-		replicas := workloads.Count(obj.Spec.Replicas)
-		ready := readyOf(replicas, progress)
-		obj.Status.ObservedGeneration, obj.Status.Replicas, obj.Status.UpdatedReplicas, obj.Status.CurrentReplicas =
-			obj.Generation, replicas, replicas, replicas
-		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas = ready, ready
-		if equality.Semantic.DeepEqual(before, &obj.Status) {
-			return nil
-		}
-		return c.Status().Update(ctx, obj)
+		return workloads.ActOnStatefulSetStatus(ctx, c, obj, progress == Fail)
 	})
 	a.restores = progress == BecomeReady
 	return a
@@ -117,36 +88,73 @@ func StatefulSets(progress Progress) Actor {
 // Jobs is an actor that makes the progress of Jobs at once, without Pods.
 func Jobs(progress Progress) Actor {
 	return actorOn("jobs", &batchv1.Job{}, func(ctx context.Context, c client.Client, obj *batchv1.Job) error {
-		if len(obj.Status.Conditions) > 0 || obj.Spec.Suspend != nil && *obj.Spec.Suspend {
-			return nil
-		}
-		now := metav1.Now()
-		obj.Status.StartTime = &now
-		// The API server requires a condition before each final one.
-		ends, reason := []batchv1.JobConditionType{
-			batchv1.JobSuccessCriteriaMet, batchv1.JobComplete,
-		}, batchv1.JobReasonCompletionsReached
-		if progress == Fail {
-			obj.Status.Failed = 1
-			ends, reason = []batchv1.JobConditionType{
-				batchv1.JobFailureTarget, batchv1.JobFailed,
-			}, batchv1.JobReasonBackoffLimitExceeded
-		} else {
-			obj.Status.Succeeded, obj.Status.CompletionTime = workloads.Count(obj.Spec.Completions), &now
-		}
-		for _, end := range ends {
-			obj.Status.Conditions = append(obj.Status.Conditions,
-				batchv1.JobCondition{
-					Type: end, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now, LastProbeTime: now,
-				})
-		}
-		return c.Status().Update(ctx, obj)
+		return workloads.ActOnJob(ctx, c, obj, progress == Fail)
 	})
 }
 
-func readyOf(replicas int32, progress Progress) int32 {
-	if progress == Fail {
-		return 0
+// HorizontalPodAutoscalers is an actor that scales the targets of HorizontalPodAutoscalers to the number of replicas
+// that a function returns, within the limits of the autoscaler, and sets its status. It acts again after each change of
+// a target, so that a reconciler that resets the replicas is found. A target with 0 replicas is not scaled. The time of
+// the last scaling is not set, because it would differ after most faults.
+func HorizontalPodAutoscalers(desired func(*autoscalingv2.HorizontalPodAutoscaler) int32) Actor {
+	a := actorOn("autoscaler", &autoscalingv2.HorizontalPodAutoscaler{}, func(
+		ctx context.Context, c client.Client, hpa *autoscalingv2.HorizontalPodAutoscaler,
+	) error {
+		return workloads.ActOnAutoscaler(ctx, c, hpa, desired(hpa.DeepCopy()))
+	})
+	a.follows = func(obj client.Object, kind schema.GroupKind, key client.ObjectKey) bool {
+		hpa, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+		return ok && key == client.ObjectKey{Namespace: hpa.Namespace, Name: hpa.Spec.ScaleTargetRef.Name} &&
+			kind == workloads.TargetOf(hpa).GroupKind()
 	}
-	return replicas
+	return a
+}
+
+// Certificates is an actor that issues the Certificates of cert-manager at once. Each gets a Secret with a key and a
+// certificate that is signed by itself, for the common name and the DNS names of the Certificate. It is valid for 90
+// days, is not renewed, and is the same for each Certificate of these names. The Certificate becomes ready. As with
+// cert-manager, the Secret has no owner. The Scheme must have Secrets, and Certificates too unless their
+// definition is in the CRDs of the scenario.
+func Certificates() Actor {
+	kind := &unstructured.Unstructured{}
+	kind.SetGroupVersionKind(workloads.CertificateKind)
+	return Actor{Name: "certificates", For: kind, Act: func(
+		ctx context.Context, c client.Client, obj client.Object,
+	) error {
+		return workloads.ActOnCertificate(ctx, c, obj)
+	}}
+}
+
+// Pods is an actor that makes the progress of Pods at once, as the scheduler and a kubelet do. With [BecomeReady], Pods
+// that always restart become ready, and others succeed. With [Fail], Pods that always restart never become ready, and
+// others fail. Pods with scheduling gates wait. The actor also ends Pods that are being deleted and have a grace
+// period.
+func Pods(progress Progress) Actor {
+	return Actor{
+		Name: "pods", For: &corev1.Pod{},
+		Act: func(ctx context.Context, c client.Client, obj client.Object) error {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				return workloads.ActOnPod(ctx, c, pod, progress == Fail)
+			}
+			return nil
+		},
+	}
+}
+
+// PersistentVolumeClaims is an actor that binds PersistentVolumeClaims at once, each to a volume that does not exist as
+// an object. The capacity of a claim is what it requests, also after it was resized.
+func PersistentVolumeClaims() Actor {
+	return actorOn("volumes", &corev1.PersistentVolumeClaim{}, workloads.ActOnClaim)
+}
+
+// StatefulSetPods is an actor that creates and deletes the Pods and the PersistentVolumeClaims of StatefulSets, as
+// their controller does: in order, unless the Pods are managed in parallel, and with the update strategy and the
+// retention policy of claims. It needs [Pods], and [PersistentVolumeClaims] if a reconciler waits for bound claims.
+// There are no ControllerRevisions: Pods below the partition of a rolling update stay as they are, but are created with
+// the new template. It replaces [StatefulSets].
+func StatefulSetPods() Actor {
+	a := actorOn("statefulsets", &appsv1.StatefulSet{}, workloads.ActOnStatefulSet)
+	a.Owns = []client.Object{&corev1.Pod{}}
+	a.restores = true
+	return a
 }

@@ -16,11 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/memapi/workloads"
 )
 
 func newCertificate(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(certificateKind)
+	u.SetGroupVersionKind(workloads.CertificateKind)
 	u.SetNamespace("default")
 	u.SetName(name)
 	return u
@@ -28,12 +30,12 @@ func newCertificate(name string) *unstructured.Unstructured {
 
 func certificateDefinition() *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "certificates.cert-manager.io"}}
-	crd.Spec.Group, crd.Spec.Scope = certificateKind.Group, apiextensionsv1.NamespaceScoped
+	crd.Spec.Group, crd.Spec.Scope = workloads.CertificateKind.Group, apiextensionsv1.NamespaceScoped
 	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
-		Kind: certificateKind.Kind, ListKind: "CertificateList", Plural: "certificates", Singular: "certificate",
+		Kind: workloads.CertificateKind.Kind, ListKind: "CertificateList", Plural: "certificates", Singular: "certificate",
 	}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
-		Name: certificateKind.Version, Served: true, Storage: true,
+		Name: workloads.CertificateKind.Version, Served: true, Storage: true,
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 			Type: "object", XPreserveUnknownFields: new(true),
 		}},
@@ -99,7 +101,7 @@ func TestCertificates(t *testing.T) {
 	if err := leaf.VerifyHostname("a.example.com"); err != nil {
 		t.Error(err)
 	}
-	again, err := keyPair("a.example.com", []string{"a.example.com"})
+	again, err := workloads.KeyPair("a.example.com", []string{"a.example.com"})
 	if err != nil || string(again[corev1.TLSCertKey]) != string(secret.Data[corev1.TLSCertKey]) {
 		t.Error("the certificate differs each time", err)
 	}

@@ -3,13 +3,13 @@
 package converge
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
-	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/access"
 	"trueup.dev/converge/internal/explain"
@@ -17,7 +17,6 @@ import (
 	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/sim"
 	"trueup.dev/converge/internal/state"
-	"trueup.dev/converge/internal/world"
 )
 
 // knowledge is what runs have taught about a plan, for further runs.
@@ -79,71 +78,41 @@ func (p *plan) execute(t *testing.T, s inject.Schedule, v sim.Variation, log *ex
 	return o
 }
 
-// machine returns what a run executes.
-func (p *plan) machine() *sim.Machine {
-	m := &sim.Machine{
-		Scheme: p.Scheme, Registry: p.registry, Shown: p.shown, ManagedFields: p.ManagedFields, Actors: p.actors,
-		Given: p.Given, Steps: userSteps(p.Steps), Disturbances: userSteps(p.Disturbances), Reset: p.Reset, Faults: p.faults,
-		Allowed: p.allowed, CanSkip: p.canSkip, Selectors: p.selectors, OwnWrites: p.Consistency == ReadYourWrites,
-		Gate: p.Consistency == Gate, Gated: append([]client.Object{p.For}, p.Owns...), Patience: p.Patience, Random: p.random,
-		Judged: p.judged(),
+// neverDisturbed lists the disturbances that have failed whenever they were tried.
+func (p *plan) neverDisturbed() []string {
+	var lines []string
+	for _, step := range p.Disturbances {
+		if !p.disturbed[step.plain.Name] {
+			lines = append(lines, fmt.Sprintf("disturbance %q was not possible at any moment that was tried", step.plain.Name))
+		}
 	}
-	for _, watch := range p.Watches {
-		m.Gated = append(m.Gated, watch.Object)
-	}
-	if p.Outside != nil {
-		m.ReadOutside = p.outside
-	}
-	if p.reference != nil {
-		m.Points = len(p.reference.Points) * 5 / 4 // most faults add a few
-	}
-	if p.upgrade == nil {
-		m.Versions = []*sim.Version{p.asVersion()}
-		return m
-	}
-	alone := make([]*sim.Version, len(p.upgrade.alone))
-	for i, plan := range p.upgrade.alone {
-		alone[i] = plan.asVersion()
-	}
-	for _, next := range p.upgrade.versions {
-		m.Versions = append(m.Versions, alone[slices.Index(p.upgrade.alone, next)])
-	}
-	return m
+	return lines
 }
 
-// asVersion returns the version of the controller that a plan has.
-func (p *plan) asVersion() *sim.Version {
-	return &sim.Version{
-		Name: p.version, Primary: p.primary, Registry: p.registry, Applier: p.applier, Programs: p.programs, Read: p.read,
-		Converter: p.converter, UsualConverter: p.usualConverter,
+// unusedRules returns a line for each role that allows something that no run has used. It leaves out what runs do not
+// do: to record events, to elect a leader, to set owner references that block deletions, and to review access.
+func (p *plan) unusedRules() []string {
+	var lines []string
+	for _, program := range p.programs {
+		used := p.access[program]
+		if used == nil {
+			used = &access.Usage{}
+		}
+		for i := range program.Roles {
+			role := &program.Roles[i]
+			if found := role.Unused(used); len(found) > 0 {
+				lines = append(lines, fmt.Sprintf("%s %s: no run has used %s", role.Kind, role.Name, strings.Join(found, ", ")))
+			}
+		}
 	}
+	return lines
 }
 
-// judged returns what the oracles know of a scenario.
-func (p *plan) judged() *judge.Case {
-	c := &judge.Case{
-		Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
-		MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
+// uncalled returns the paths of webhooks that no configuration names.
+func (p *plan) uncalled() []string {
+	var paths []string
+	for _, program := range p.programs {
+		paths = append(paths, p.uncalledPaths[program]...)
 	}
-	if p.upgrade == nil {
-		c.Versions = []*judge.Version{p.judgedVersion()}
-		c.Sequence = c.Versions
-		return c
-	}
-	for _, alone := range p.upgrade.alone {
-		c.Versions = append(c.Versions, alone.judgedVersion())
-	}
-	for _, next := range p.upgrade.versions {
-		c.Sequence = append(c.Sequence, c.Versions[slices.Index(p.upgrade.alone, next)])
-	}
-	return c
-}
-
-// judgedVersion returns what the oracles know of the program.
-func (p *plan) judgedVersion() *judge.Version {
-	v := &judge.Version{Name: p.version, Primary: p.primary, Reference: p.reference, Waits: p.waits}
-	if p.Desired != nil {
-		v.Desired = func(w *world.World) error { return desired(p.Desired, w) }
-	}
-	return v
+	return paths
 }

@@ -10,13 +10,16 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"trueup.dev/converge/internal/inject"
@@ -335,4 +338,116 @@ func definition(obj client.Object) (*apiextensionsv1.CustomResourceDefinition, e
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	return crd, runtime.DefaultUnstructuredConverter.FromUnstructured(content, crd)
+}
+
+// newProgram returns the program of New or Setup, without what a check fills in.
+func newProgram(s Scenario) *sim.Program {
+	var build func(*sim.Process) reconcile.Reconciler
+	if s.New != nil {
+		build = func(p *sim.Process) reconcile.Reconciler { return s.New(newEnv(p)) }
+	}
+	return &sim.Program{
+		Client: phrase.Manager, Build: build, Setup: s.Setup, Indexes: s.Indexes,
+		Uncached: map[schema.GroupVersionKind]bool{},
+		Recorder: s.Permissions,
+	}
+}
+
+// furtherPrograms checks the further programs.
+func (c *scenarioCheck) furtherPrograms() {
+	names := []string{"", phrase.Manager, phrase.User, phrase.AnotherClient, phrase.GarbageCollector}
+	for _, actor := range c.World {
+		names = append(names, actor.Name)
+	}
+	for i, p := range c.Programs {
+		field := fmt.Sprintf("Programs[%d]", i)
+		switch {
+		case p.Name == "":
+			c.problem("%s.Name is required", field)
+		case slices.Contains(names, p.Name):
+			c.problem("%s.Name must not be %q, which is the name of another client", field, p.Name)
+		}
+		if p.Setup == nil {
+			c.problem("%s.Setup is required", field)
+		}
+		names = append(names, p.Name)
+		c.program = &sim.Program{
+			Index: i + 1, Name: p.Name, Client: p.Name, Setup: p.Setup, Uncached: map[schema.GroupVersionKind]bool{},
+			Recorder: p.Permissions,
+		}
+		c.uncached(field+".", p.Uncached)
+		c.admission(field+".", p.Webhooks)
+		c.roles(field+".", p.Roles)
+		c.programs = append(c.programs, c.program)
+	}
+}
+
+// disturbances checks the disturbances.
+func (c *scenarioCheck) disturbances() {
+	seen := map[string]bool{}
+	for i, step := range c.Disturbances {
+		switch {
+		case step.plain.Do == nil:
+			c.problem("Disturbances[%d] must be one action of users", i)
+		case seen[step.plain.Name]:
+			c.problem("Disturbances[%d]: another one is also called %q", i, step.plain.Name)
+		}
+		seen[step.plain.Name] = true
+	}
+}
+
+// admission reads the configurations of webhooks of the program.
+func (c *scenarioCheck) admission(prefix string, configurations []client.Object) {
+	for i, obj := range configurations {
+		field := fmt.Sprintf("%sWebhooks[%d]", prefix, i)
+		switch obj := obj.(type) {
+		case *admissionregistrationv1.MutatingWebhookConfiguration:
+			for n, w := range obj.Webhooks {
+				c.webhook(fmt.Sprintf("%s.Webhooks[%d]", field, n), true, admissionregistrationv1.ValidatingWebhook{
+					Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
+					NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions,
+					MatchPolicy: w.MatchPolicy,
+				})
+			}
+		case *admissionregistrationv1.ValidatingWebhookConfiguration:
+			for n, w := range obj.Webhooks {
+				c.webhook(fmt.Sprintf("%s.Webhooks[%d]", field, n), false, w)
+			}
+		default:
+			c.problem("%s: %T is neither a MutatingWebhookConfiguration nor a ValidatingWebhookConfiguration", field, obj)
+		}
+	}
+}
+
+// webhook reads the configuration of a webhook. Both types of configurations have the fields that are read.
+func (c *scenarioCheck) webhook(field string, mutating bool, w admissionregistrationv1.ValidatingWebhook) {
+	hook := sim.Webhook{
+		Name: w.Name, Mutating: mutating, Rules: w.Rules,
+		IgnoresFailures: w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		Exact:           w.MatchPolicy != nil && *w.MatchPolicy == admissionregistrationv1.Exact,
+	}
+	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
+		c.problem("%s: ClientConfig.Service.Path is required", field)
+		return
+	}
+	hook.Path = *w.ClientConfig.Service.Path
+	if len(w.MatchConditions) > 0 {
+		c.problem("%s: MatchConditions are not supported", field)
+	}
+	var err error
+	if hook.Objects, err = selectorOf(w.ObjectSelector); err != nil {
+		c.problem("%s.ObjectSelector: %w", field, err)
+	}
+	if hook.Namespaces, err = selectorOf(w.NamespaceSelector); err != nil {
+		c.problem("%s.NamespaceSelector: %w", field, err)
+	}
+	c.program.Webhooks = append(c.program.Webhooks, hook)
+}
+
+// selectorOf returns a selector. One that is absent selects everything.
+func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/inject"
@@ -176,4 +177,29 @@ type Mask struct {
 	// list applies to all its items, for example "status.conditions.message", or to the one that it names as messages do,
 	// for example "status.conditions[type=Ready].message".
 	Field string
+}
+
+// Program is a further program of a scenario, with a manager of its own.
+type Program struct {
+	// Name is the name of its client, which is also the default of its field managers, and its name in messages. Required.
+	Name string
+	// Setup registers controllers with its manager, at the start and after each crash. Required.
+	Setup func(manager.Manager) error
+	// Webhooks are configurations of the webhooks that Setup registers, as [Scenario.Webhooks] are.
+	Webhooks []client.Object
+	// Uncached are kinds that its client reads from the API server, as [Scenario.Uncached] are.
+	Uncached []client.Object
+	// Roles are what it may do, as [Scenario.Roles] are.
+	Roles []client.Object
+	// Permissions records what its requests need, as [Scenario.Permissions] does.
+	Permissions *rbac.Recorder
+}
+
+// Filter drops events for the reconciler of New, as a predicate of For, Owns or Watches does.
+type Filter struct {
+	// Object has the kind of the events. The default is all kinds in For, Owns and Watches.
+	Object client.Object
+	// Predicate returns false for an event that leads to no request. All runs share it, so that it must have no state.
+	// Required.
+	Predicate predicate.Predicate
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package workloads
 
 import (
 	"context"
@@ -22,34 +22,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// certificateKind is the kind of cert-manager's certificates.
-var certificateKind = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
+// CertificateKind is the kind of cert-manager's certificates.
+var CertificateKind = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
 
-// Certificates is an actor that issues the Certificates of cert-manager at once. Each gets a Secret with a key and a
-// certificate that is signed by itself, for the common name and the DNS names of the Certificate. It is valid for 90
-// days, is not renewed, and is the same for each Certificate of these names. The Certificate becomes ready. As with
-// cert-manager, the Secret has no owner. The Scheme must have Secrets, and Certificates too unless their
-// definition is in the CRDs of the scenario.
-func Certificates() Actor {
-	kind := &unstructured.Unstructured{}
-	kind.SetGroupVersionKind(certificateKind)
-	return Actor{Name: "certificates", For: kind, Act: func(
-		ctx context.Context, c client.Client, obj client.Object,
-	) error {
-		if obj.GetDeletionTimestamp() != nil {
-			return nil
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-		if err != nil {
-			return err
-		}
-		certificate := &unstructured.Unstructured{Object: content}
-		certificate.SetGroupVersionKind(certificateKind)
-		if err := issue(ctx, c, certificate); err != nil {
-			return err
-		}
-		return certificateIsReady(ctx, c, certificate)
-	}}
+// ActOnCertificate issues a Certificate of cert-manager at once: its Secret gets a key and a certificate that is signed
+// by itself, which only depend on its names.
+func ActOnCertificate(ctx context.Context, c client.Client, obj client.Object) error {
+	if obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return err
+	}
+	certificate := &unstructured.Unstructured{Object: content}
+	certificate.SetGroupVersionKind(CertificateKind)
+	if err := issue(ctx, c, certificate); err != nil {
+		return err
+	}
+	return certificateIsReady(ctx, c, certificate)
 }
 
 // issue creates or replaces the Secret of a Certificate.
@@ -57,7 +48,7 @@ func issue(ctx context.Context, c client.Client, certificate *unstructured.Unstr
 	name, _, _ := unstructured.NestedString(certificate.Object, "spec", "secretName")
 	common, _, _ := unstructured.NestedString(certificate.Object, "spec", "commonName")
 	names, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
-	data, err := keyPair(common, names)
+	data, err := KeyPair(common, names)
 	if err != nil {
 		return err
 	}
@@ -78,8 +69,8 @@ func issue(ctx context.Context, c client.Client, certificate *unstructured.Unstr
 	return c.Update(ctx, found)
 }
 
-// keyPair returns a key and a certificate, which only depend on the names.
-func keyPair(common string, names []string) (map[string][]byte, error) {
+// KeyPair returns a key and a certificate, which only depend on the names.
+func KeyPair(common string, names []string) (map[string][]byte, error) {
 	hash := sha256.New()
 	for _, name := range append([]string{common}, names...) {
 		hash.Write([]byte(name + "\n"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package workloads
 
 import (
 	"context"
@@ -13,44 +13,33 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"trueup.dev/internal/memapi/workloads"
 )
 
-// HorizontalPodAutoscalers is an actor that scales the targets of HorizontalPodAutoscalers to the number of replicas
-// that a function returns, within the limits of the autoscaler, and sets its status. It acts again after each change of
-// a target, so that a reconciler that resets the replicas is found. A target with 0 replicas is not scaled. The time of
-// the last scaling is not set, because it would differ after most faults.
-func HorizontalPodAutoscalers(desired func(*autoscalingv2.HorizontalPodAutoscaler) int32) Actor {
-	a := actorOn("autoscaler", &autoscalingv2.HorizontalPodAutoscaler{}, func(
-		ctx context.Context, c client.Client, hpa *autoscalingv2.HorizontalPodAutoscaler,
-	) error {
-		before := hpa.Status.DeepCopy()
-		hpa.Status.ObservedGeneration = new(hpa.Generation)
-		if err := scaleTarget(ctx, c, hpa, desired(hpa.DeepCopy())); err != nil {
-			return err
-		}
-		if equality.Semantic.DeepEqual(before, &hpa.Status) {
-			return nil
-		}
-		return c.Status().Update(ctx, hpa)
-	})
-	a.follows = func(obj client.Object, kind schema.GroupKind, key client.ObjectKey) bool {
-		hpa, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
-		return ok && key == client.ObjectKey{Namespace: hpa.Namespace, Name: hpa.Spec.ScaleTargetRef.Name} &&
-			kind == targetOf(hpa).GroupKind()
+// ActOnAutoscaler scales the target of an autoscaler to a number of replicas, within the limits of the autoscaler, and
+// sets its status. A target with 0 replicas is not scaled.
+func ActOnAutoscaler(
+	ctx context.Context, c client.Client, hpa *autoscalingv2.HorizontalPodAutoscaler, desired int32,
+) error {
+	before := hpa.Status.DeepCopy()
+	hpa.Status.ObservedGeneration = new(hpa.Generation)
+	if err := scaleTarget(ctx, c, hpa, desired); err != nil {
+		return err
 	}
-	return a
+	if equality.Semantic.DeepEqual(before, &hpa.Status) {
+		return nil
+	}
+	return c.Status().Update(ctx, hpa)
 }
 
-func targetOf(hpa *autoscalingv2.HorizontalPodAutoscaler) schema.GroupVersionKind {
+// TargetOf returns the kind of the target of an autoscaler.
+func TargetOf(hpa *autoscalingv2.HorizontalPodAutoscaler) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(hpa.Spec.ScaleTargetRef.APIVersion, hpa.Spec.ScaleTargetRef.Kind)
 }
 
 // scaleTarget scales the target of an autoscaler, and sets the status of the autoscaler without writing it.
 func scaleTarget(ctx context.Context, c client.Client, hpa *autoscalingv2.HorizontalPodAutoscaler, wanted int32) error {
 	target := &unstructured.Unstructured{}
-	target.SetGroupVersionKind(targetOf(hpa))
+	target.SetGroupVersionKind(TargetOf(hpa))
 	target.SetNamespace(hpa.Namespace)
 	target.SetName(hpa.Spec.ScaleTargetRef.Name)
 	scale := &unstructured.Unstructured{}
@@ -70,7 +59,7 @@ func scaleTarget(ctx context.Context, c client.Client, hpa *autoscalingv2.Horizo
 		return nil
 	}
 	setAutoscalerCondition(hpa, autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound")
-	hpa.Status.DesiredReplicas = min(max(wanted, workloads.Count(hpa.Spec.MinReplicas)), hpa.Spec.MaxReplicas)
+	hpa.Status.DesiredReplicas = min(max(wanted, Count(hpa.Spec.MinReplicas)), hpa.Spec.MaxReplicas)
 	if hpa.Status.CurrentReplicas == hpa.Status.DesiredReplicas {
 		return nil
 	}

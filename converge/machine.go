@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/judge"
+	"trueup.dev/converge/internal/sim"
+	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/world"
+)
+
+// machine returns what a run executes.
+func (p *plan) machine() *sim.Machine {
+	m := &sim.Machine{
+		Scheme: p.Scheme, Registry: p.registry, Shown: p.shown, ManagedFields: p.ManagedFields, Actors: p.actors,
+		Given: p.Given, Steps: userSteps(p.Steps), Disturbances: userSteps(p.Disturbances), Reset: p.Reset, Faults: p.faults,
+		Allowed: p.allowed, CanSkip: p.canSkip, Selectors: p.selectors, OwnWrites: p.Consistency == ReadYourWrites,
+		Gate: p.Consistency == Gate, Gated: append([]client.Object{p.For}, p.Owns...), Patience: p.Patience, Random: p.random,
+		Judged: p.judged(),
+	}
+	for _, watch := range p.Watches {
+		m.Gated = append(m.Gated, watch.Object)
+	}
+	if p.Outside != nil {
+		m.ReadOutside = p.outside
+	}
+	if p.reference != nil {
+		m.Points = len(p.reference.Points) * 5 / 4 // most faults add a few
+	}
+	if p.upgrade == nil {
+		m.Versions = []*sim.Version{p.asVersion()}
+		return m
+	}
+	alone := make([]*sim.Version, len(p.upgrade.alone))
+	for i, plan := range p.upgrade.alone {
+		alone[i] = plan.asVersion()
+	}
+	for _, next := range p.upgrade.versions {
+		m.Versions = append(m.Versions, alone[slices.Index(p.upgrade.alone, next)])
+	}
+	return m
+}
+
+// asVersion returns the version of the controller that a plan has.
+func (p *plan) asVersion() *sim.Version {
+	return &sim.Version{
+		Name: p.version, Primary: p.primary, Registry: p.registry, Applier: p.applier, Programs: p.programs, Read: p.read,
+		Converter: p.converter, UsualConverter: p.usualConverter,
+	}
+}
+
+// judged returns what the oracles know of a scenario.
+func (p *plan) judged() *judge.Case {
+	c := &judge.Case{
+		Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
+		MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
+	}
+	if p.upgrade == nil {
+		c.Versions = []*judge.Version{p.judgedVersion()}
+		c.Sequence = c.Versions
+		return c
+	}
+	for _, alone := range p.upgrade.alone {
+		c.Versions = append(c.Versions, alone.judgedVersion())
+	}
+	for _, next := range p.upgrade.versions {
+		c.Sequence = append(c.Sequence, c.Versions[slices.Index(p.upgrade.alone, next)])
+	}
+	return c
+}
+
+// judgedVersion returns what the oracles know of the program.
+func (p *plan) judgedVersion() *judge.Version {
+	v := &judge.Version{Name: p.version, Primary: p.primary, Reference: p.reference, Waits: p.waits}
+	if p.Desired != nil {
+		v.Desired = func(w *world.World) error { return desired(p.Desired, w) }
+	}
+	return v
+}
+
+// isActor reports whether a client is that of an actor.
+func (p *plan) isActor(client string) bool {
+	return slices.ContainsFunc(p.actors, func(a sim.Actor) bool { return a.Name == client })
+}
+
+// isProgram reports whether a client is that of a process.
+func (p *plan) isProgram(client string) bool {
+	for _, program := range p.programs {
+		if program.Client == client {
+			return true
+		}
+	}
+	return false
+}
+
+// outside returns the content of the external systems. It is empty without Scenario.Outside.
+func (p *plan) outside() (state.Outside, error) {
+	if p.Outside == nil {
+		return state.Outside{}, nil
+	}
+	return state.OutsideOf(p.Outside())
+}
+
+// shownVersions returns the versions in which kinds are compared and shown in timelines: those that the controller, or
+// another part of the scenario, works with.
+func (p *plan) shownVersions() map[schema.GroupKind]string {
+	var shown map[schema.GroupKind]string
+	show := func(kind schema.GroupVersionKind) {
+		if k, ok := p.registry.For(kind); !ok || k.Versions == nil || !k.Versions.Several() {
+			return
+		}
+		if shown == nil {
+			shown = map[schema.GroupKind]string{}
+		}
+		if _, found := shown[kind.GroupKind()]; !found {
+			shown[kind.GroupKind()] = kind.Version
+		}
+	}
+	show(p.primary)
+	for _, program := range p.programs {
+		for _, kind := range program.Owns {
+			show(kind)
+		}
+		for _, w := range program.Watches {
+			show(w.Kind)
+		}
+	}
+	for _, actor := range p.actors {
+		show(actor.Kind)
+	}
+	return shown
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converge
+
+import (
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
+)
+
+// Fault is a failure that is injected at one point of a run. Conflicts, missing objects and existing objects are not
+// simulated responses: another client writes, deletes or creates the object.
+type Fault = inject.Fault
+
+// Faults of requests to the API server, and of calls to external systems.
+const (
+	// FaultCrashBefore ends the process before a write takes effect.
+	FaultCrashBefore Fault = "crash-before"
+	// FaultCrashAfter ends the process after a write took effect, before the response.
+	FaultCrashAfter Fault = "crash-after"
+	// FaultTimeoutApplied lets a write time out although it takes effect.
+	FaultTimeoutApplied Fault = "timeout-applied"
+	// FaultTimeoutLost lets a request time out without an effect.
+	FaultTimeoutLost Fault = "timeout-lost"
+	// FaultTooManyRequests fails a request with status 429.
+	FaultTooManyRequests Fault = "too-many-requests"
+	// FaultServerError fails a request with status 500.
+	FaultServerError Fault = "server-error"
+	// FaultQuota refuses to create objects of a kind in a namespace, as a quota that is exceeded, until the controller is
+	// idle. It is disabled by default.
+	FaultQuota Fault = "quota"
+	// FaultForbidden refuses requests with the verb and the resource of a request, as if a role was taken away, until the
+	// controller is idle. It is disabled by default.
+	FaultForbidden Fault = "forbidden"
+	// FaultConflict annotates the object as another client, just before it is written.
+	FaultConflict Fault = "conflict"
+	// FaultExists creates the same object just before it is created, as if an earlier attempt took effect late.
+	FaultExists Fault = "exists"
+	// FaultTaken creates an object of the same name as another client, just before it is created, and deletes it a moment
+	// later. The object has another controller if it is in a namespace. All processes restart when the controller is idle,
+	// because no event reports to the reconciler that the name is free.
+	FaultTaken Fault = "taken"
+	// FaultTakenUnnoticed is FaultTaken without the restart: only a reconciler that retries gets the name in the end. It
+	// is disabled by default, because many reconcilers adopt each object that has the right name.
+	FaultTakenUnnoticed Fault = "taken-unnoticed"
+	// FaultDeleted deletes an object as another client, just before it is written. Only objects that the reconciler has
+	// created are deleted.
+	FaultDeleted Fault = "deleted"
+	// FaultRecreated deletes an object and creates it again as another client, just before it is written or deleted. Only
+	// objects that the reconciler has created are recreated.
+	FaultRecreated Fault = "recreated"
+	// FaultHandOver ends the process during a write, which takes effect only after the first reconcile of the next
+	// process. It does not apply to objects whose name the API server generates, nor to the creation of objects without an
+	// owner: these would be unrecoverable.
+	FaultHandOver Fault = "hand-over"
+)
+
+// Faults of watches and caches.
+const (
+	// FaultLagRead delays a watch event and all later ones of the kind until the cache has been read once.
+	FaultLagRead Fault = "lag-read"
+	// FaultLagReconcile delays a watch event and all later ones of the kind until the end of the next reconcile that
+	// starts.
+	FaultLagReconcile Fault = "lag-reconcile"
+	// FaultLagLong delays a watch event and all later ones of the kind for 100 ms or five reconciles. No other delay lasts
+	// longer.
+	FaultLagLong Fault = "lag-long"
+	// FaultRelist is FaultLagLong that ends with a list: the changes in between become visible as one change, or not at
+	// all.
+	FaultRelist Fault = "relist"
+	// FaultResync repeats, after a watch event, all objects of the cache as updates without a change.
+	FaultResync Fault = "resync"
+	// FaultListOrder returns lists from a cache in a different order each time.
+	FaultListOrder Fault = "list-order"
+	// FaultStaleStart starts a process with an old cache of a kind. It is enabled by [TimeTravel] and by [Scenario.With].
+	FaultStaleStart Fault = "stale-start"
+)
+
+// Faults of processes, users, actors and dependents.
+const (
+	// FaultRestart ends the process while no reconcile is running: when the controller is idle, or when another program
+	// makes a request that one of its webhooks is called for. That request then fails, unless the webhook ignores
+	// failures.
+	FaultRestart Fault = "restart"
+	// FaultMeanwhile performs the next steps of the users during a reconcile, just before a request.
+	FaultMeanwhile Fault = "meanwhile"
+	// FaultDisturbance performs one of [Scenario.Disturbances] just before a request, or when the controller is idle.
+	FaultDisturbance Fault = "disturbance"
+	// FaultOvertaken finishes another reconcile before a request is answered. It applies where several reconciles run at
+	// once: with several workers, several controllers, or several programs.
+	FaultOvertaken Fault = "overtaken"
+	// FaultLate delays an actor until everything else is idle.
+	FaultLate Fault = "late"
+	// FaultEarly makes an actor act at once, during a reconcile.
+	FaultEarly Fault = "early"
+	// FaultChildDeleted deletes an object that the reconciler has created, when the controller is idle. Jobs and pods that
+	// have finished are not deleted.
+	FaultChildDeleted Fault = "child-deleted"
+	// FaultFlap makes a Deployment or StatefulSet that the reconciler has created unavailable when the controller is idle,
+	// until it is idle again. It requires [Deployments] or [StatefulSets] that become ready in [Scenario.World].
+	FaultFlap Fault = "flap"
+	// FaultDrift changes an object that the reconciler has created, when the controller is idle. It is disabled by
+	// default, because not every reconciler reverts such changes.
+	FaultDrift Fault = "drift"
+)
+
+// Oracle is a check of each run.
+type Oracle = finding.Oracle
+
+const (
+	// OracleQuiescence fails when reconciles do not stop, or when one of them does not return.
+	OracleQuiescence Oracle = "O1 quiescence"
+	// OracleEndState fails when the state at a [Settle] is not [Scenario.Desired], or not that of the run without faults.
+	OracleEndState Oracle = "O2 end state"
+	// OracleIdempotence fails when another reconcile writes, although nothing has changed, or when each reconcile makes
+	// an update or a patch that changes nothing. An apply that changes nothing is not a failure.
+	OracleIdempotence Oracle = "O3 idempotence"
+	// OracleDuplicates fails when objects are created or deleted more often than without faults, and no fault explains it.
+	OracleDuplicates Oracle = "O4 duplicates"
+	// OracleDeletion fails when a deleted primary object still exists, when one of its dependents does, or when the first
+	// effect outside of the cluster precedes the finalizer.
+	OracleDeletion Oracle = "O5 deletion"
+	// OracleStatus fails when a status does not describe the generation that it names.
+	OracleStatus Oracle = "O6 status"
+	// OracleErrors fails when a reconciler panics, or returns a terminal error for a temporary one. A swallowed error has
+	// the effect that work is not done, which OracleEndState reports.
+	OracleErrors Oracle = "O7 errors"
+	// OracleSharedObjects fails when an object of the cache is modified.
+	OracleSharedObjects Oracle = "O8 shared objects"
+	// OracleLeaks fails when goroutines outlive their process.
+	OracleLeaks Oracle = "O9 leaks"
+	// OracleAdvice reports dangerous requests that did no harm. It fails only if [Scenario.Strict] is set.
+	OracleAdvice Oracle = "O10 advice"
+)
+
+// allOracles lists the oracles. finding.OracleScenario cannot be turned off, and is not one of them.
+var allOracles = []Oracle{
+	OracleQuiescence, OracleEndState, OracleIdempotence, OracleDuplicates, OracleDeletion, OracleStatus, OracleErrors,
+	OracleSharedObjects, OracleLeaks, OracleAdvice,
+}
+
+// Violation is a finding of an oracle.
+type Violation struct {
+	Oracle Oracle
+	// Cause classifies the finding.
+	Cause Cause
+	// About names the object of the finding. It is empty if the finding is not about one object.
+	About string
+	// Message describes what is wrong.
+	Message string
+	// Details are further lines.
+	Details []string
+}
+
+func (v Violation) String() string { return string(v.Oracle) + ": " + v.Message }
+
+// Cause classifies the findings of an oracle. Programs compare causes; messages are for people and may change.
+type Cause = finding.Cause
+
+// Causes of [OracleQuiescence].
+const (
+	// CauseNotQuiet is for reconciles that do not stop.
+	CauseNotQuiet Cause = "not-quiet"
+	// CauseHangs is for a reconcile that does not return.
+	CauseHangs Cause = "hangs"
+	// CauseHotLoop is for an object that is reconciled again and again without a change.
+	CauseHotLoop Cause = "hot-loop"
+	// CauseFight is for two writers that change the same field in turn. It is also one of [OracleIdempotence]. A writer is
+	// a program, an actor, a controller, or the reconciles of one request.
+	CauseFight Cause = "fight"
+	// CauseChain is for several writers, each of which leads to the next change of another one, without end.
+	CauseChain Cause = "chain"
+)
+
+// Causes of [OracleEndState]. CauseUnexpected is also one of [OracleDeletion].
+const (
+	// CauseNotDesired is for a state that Scenario.Desired rejects.
+	CauseNotDesired Cause = "not-desired"
+	// CauseMissing is for an object that should exist.
+	CauseMissing Cause = "missing"
+	// CauseUnexpected is for an object that should not exist.
+	CauseUnexpected Cause = "unexpected"
+	// CauseDifferent is for an object whose content differs from that of the run without faults.
+	CauseDifferent Cause = "different"
+	// CauseOverwritten is for a write that reverts a change of another client.
+	CauseOverwritten Cause = "overwritten"
+)
+
+// Causes of [OracleIdempotence].
+const (
+	// CauseRedundantWrite is for a reconcile that writes each time.
+	CauseRedundantWrite Cause = "redundant-write"
+	// CauseMissedWork is for a reconcile that writes once: it was due earlier.
+	CauseMissedWork Cause = "missed-work"
+	// CauseNoOpWrite is for an update or a patch in each reconcile that changes nothing.
+	CauseNoOpWrite Cause = "no-op-write"
+)
+
+// Causes of [OracleDuplicates].
+const (
+	// CauseDuplicate is for several objects whose names the API server has generated, where there should be fewer.
+	CauseDuplicate Cause = "duplicate"
+	// CauseDeletedAgain is for an object that is deleted too often.
+	CauseDeletedAgain Cause = "deleted-again"
+	// CauseCreatedAgain is for an object that is created too often.
+	CauseCreatedAgain Cause = "created-again"
+	// CauseLiveAtOnce is for too many objects at the same time.
+	CauseLiveAtOnce Cause = "live-at-once"
+)
+
+// Causes of [OracleDeletion].
+const (
+	// CauseNotDeleted is for a primary object whose finalizers are not removed.
+	CauseNotDeleted Cause = "not-deleted"
+	// CauseDeadlock is for objects whose finalizers wait for each other's deletion.
+	CauseDeadlock Cause = "deadlock"
+	// CauseLeftOver is for a dependent that outlives all primary objects.
+	CauseLeftOver Cause = "left-over"
+	// CauseUnprotected is for an effect outside of the cluster that precedes the finalizer.
+	CauseUnprotected Cause = "unprotected"
+)
+
+// Causes of [OracleStatus].
+const (
+	// CauseObservedGeneration is for an observedGeneration of another generation.
+	CauseObservedGeneration Cause = "observed-generation"
+	// CauseTransitionTime is for a lastTransitionTime that changes although the status of the condition does not.
+	CauseTransitionTime Cause = "transition-time"
+	// CauseReadyBeforeRollout is for an object that becomes Ready before a workload is rolled out.
+	CauseReadyBeforeRollout Cause = "ready-before-rollout"
+	// CauseReadyBeforeDependent is for an object that becomes Ready before a dependent exists.
+	CauseReadyBeforeDependent Cause = "ready-before-dependent"
+	// CauseReadyUnavailable is for an object that is Ready although a workload is not available.
+	CauseReadyUnavailable Cause = "ready-unavailable"
+)
+
+// Causes of [OracleErrors], [OracleSharedObjects] and [OracleLeaks].
+const (
+	// CausePanic is for a reconcile that panics.
+	CausePanic Cause = "panic"
+	// CauseConversion is for an object that a conversion webhook cannot convert.
+	CauseConversion Cause = "conversion"
+	// CauseForbidden is for a request that the roles do not allow.
+	CauseForbidden Cause = "forbidden"
+	// CauseTerminalError is for a terminal error that wraps a temporary one.
+	CauseTerminalError Cause = "terminal-error"
+	// CauseCacheModified is for an object of the cache that was modified.
+	CauseCacheModified Cause = "cache-modified"
+	// CauseGoroutines is for goroutines that outlive their process.
+	CauseGoroutines Cause = "goroutines"
+)
+
+// Causes of [OracleAdvice].
+const (
+	// CauseUnconditionalDelete is for a delete without a precondition that deletes another object than the cache has.
+	CauseUnconditionalDelete Cause = "unconditional-delete"
+	// CauseUnconditionalUpdate is for an update without a resource version that overwrites a change.
+	CauseUnconditionalUpdate Cause = "unconditional-update"
+)
+
+// CauseScenario is for a scenario that fails by itself: a step, an actor, or the setup of the reconciler.
+const CauseScenario Cause = "scenario"
