@@ -38,11 +38,11 @@ func ConditionIsUnknown(c *metav1.Condition) bool {
 	return !ConditionIsTrue(c) && !ConditionIsFalse(c)
 }
 
-// findCondition returns a copy of the condition of type t, nil if it does not exist.
+// findCondition returns the condition of type t, which is not a copy, or nil if it does not exist.
 func findCondition(conditions []metav1.Condition, t string) *metav1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == t {
-			return conditions[i].DeepCopy()
+			return &conditions[i]
 		}
 	}
 	return nil

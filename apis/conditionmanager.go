@@ -72,10 +72,15 @@ type conditionManager struct {
 }
 
 func (m *conditionManager) IsHappy() bool {
-	return ConditionIsTrue(m.GetCondition(m.set.happyType))
+	return ConditionIsTrue(m.find(m.set.happyType))
 }
 
 func (m *conditionManager) GetCondition(t string) *metav1.Condition {
+	return m.find(t).DeepCopy()
+}
+
+// find returns the condition of type t, which is not a copy and must not be changed, or nil if it does not exist.
+func (m *conditionManager) find(t string) *metav1.Condition {
 	if m.status == nil {
 		return nil
 	}
@@ -154,7 +159,7 @@ func (m *conditionManager) MarkTrue(t string, reason, messageFormat string, mess
 		return
 	}
 	for _, dependent := range m.set.dependents {
-		if !ConditionIsTrue(m.GetCondition(dependent)) {
+		if !ConditionIsTrue(m.find(dependent)) {
 			return
 		}
 	}
@@ -173,7 +178,7 @@ func (m *conditionManager) oldestGeneration() int64 {
 		return 0
 	}
 	for _, dependent := range m.set.dependents {
-		if c := m.GetCondition(dependent); c != nil && c.ObservedGeneration < oldest {
+		if c := m.find(dependent); c != nil && c.ObservedGeneration < oldest {
 			// After a reconcile without an error, all steps have run.
 			m.observation.Manage(true, m.set.happyType)
 			m.observation.Manage(true, m.set.dependents...)
@@ -188,9 +193,9 @@ func (m *conditionManager) MarkUnknown(t string, reason, messageFormat string, m
 	message := fmt.Sprintf(messageFormat, messageA...)
 	m.mark(t, metav1.ConditionUnknown, reason, message)
 	for _, dependent := range m.set.dependents {
-		if ConditionIsFalse(m.GetCondition(dependent)) {
+		if ConditionIsFalse(m.find(dependent)) {
 			// a known failure takes precedence over an unknown state
-			if !ConditionIsFalse(m.GetCondition(m.set.happyType)) {
+			if !ConditionIsFalse(m.find(m.set.happyType)) {
 				m.mark(m.set.happyType, metav1.ConditionFalse, reason, message)
 			}
 			return
@@ -212,18 +217,18 @@ func (m *conditionManager) MarkFalse(t string, reason, messageFormat string, mes
 func (m *conditionManager) InitializeConditions() {
 	m.observation.Manage(true, m.set.happyType)
 	m.observation.Manage(true, m.set.dependents...)
-	if m.GetCondition(m.set.happyType) == nil {
+	if m.find(m.set.happyType) == nil {
 		m.mark(m.set.happyType, metav1.ConditionUnknown, reasonInitializing, "")
 	}
 	// the dependents of a happy resource were True; missing ones are new
 	initial := metav1.Condition{
 		Status: metav1.ConditionUnknown, Reason: reasonInitializing, ObservedGeneration: m.observation.Generation(),
 	}
-	if happy := m.GetCondition(m.set.happyType); ConditionIsTrue(happy) {
+	if happy := m.find(m.set.happyType); ConditionIsTrue(happy) {
 		initial.Status, initial.ObservedGeneration = metav1.ConditionTrue, happy.ObservedGeneration
 	}
 	for _, dependent := range m.set.dependents {
-		if m.GetCondition(dependent) == nil {
+		if m.find(dependent) == nil {
 			initial.Type = dependent
 			m.put(initial)
 		}

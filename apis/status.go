@@ -43,5 +43,5 @@ func (s *Status) SetConditions(c []metav1.Condition) {
 
 // GetCondition returns a copy of the condition of type t, nil if it does not exist.
 func (s *Status) GetCondition(t string) *metav1.Condition {
-	return findCondition(s.Conditions, t)
+	return findCondition(s.Conditions, t).DeepCopy()
 }
