@@ -93,7 +93,7 @@ func (c *calls) observe(
 			call.Dropped = run.takeDropped(call)
 			run.wrote(call)
 		}
-		run.seen.note(call)
+		run.note(call)
 	}
 	c.hub.Observe(ctx, call)
 	return err
@@ -166,7 +166,7 @@ func (c *calls) write(ctx context.Context, made *call.Call) error {
 	}
 	if call.before = c.stored(ctx, obj); call.before != nil {
 		call.Before = call.before.GetResourceVersion()
-		if r := runningFrom(ctx); r != nil && r.seen.entry.InspectWrites {
+		if r := runningFrom(ctx); r != nil && r.seen.inspectWrites {
 			call.requested = obj.DeepCopyObject().(client.Object)
 		}
 	}

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/ctrlfields"
-	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/internal/text/panics"
 )
@@ -119,14 +118,15 @@ func (c *controllerObserver) observe(ctx context.Context, req reconcile.Request)
 	}
 	started := time.Now()
 	causes, omitted := c.pending.take(req, started)
-	run := &running{Context: ctx, hub: c.hub, controller: c, Run: Run{
+	run := &running{controller: c, Run: Run{
 		ID: string(controller.ReconcileIDFromContext(ctx)), Controller: c.name, Kind: c.kind, Object: req.NamespacedName,
 		Started: started, Causes: causes, OmittedCauses: omitted,
 	}}
 	run.started.Run = &run.Run
+	run.Observe(ctx, run)
 	c.loops.enter(req, run)
 	c.watchdog.started(c, run)
-	ctx = c.hub.Observe(step.WithObserver(run, run), &run.started)
+	ctx = c.hub.Observe(run, &run.started)
 	finished := &run.finished
 	finished.Run, finished.Panicked = &run.Run, true
 	defer func() {

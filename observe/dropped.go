@@ -95,9 +95,10 @@ func observeWarnings(mgr manager.Manager) {
 func (r *running) drop(path, fields []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	rare := r.forRare()
 	for _, field := range fields {
-		if len(r.dropped) < maxDropped {
-			r.dropped = append(r.dropped, droppedField{path, field})
+		if len(rare.dropped) < maxDropped {
+			rare.dropped = append(rare.dropped, droppedField{path, field})
 		}
 	}
 }
@@ -106,19 +107,19 @@ func (r *running) drop(path, fields []string) {
 func (r *running) takeDropped(call *Call) (fields []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.dropped) == 0 {
+	if r.rare == nil || len(r.rare.dropped) == 0 {
 		return nil
 	}
-	r.dropped = slices.DeleteFunc(r.dropped, func(d droppedField) bool {
+	r.rare.dropped = slices.DeleteFunc(r.rare.dropped, func(d droppedField) bool {
 		if !slices.Equal(d.path, call.Path) {
 			return false
 		}
 		fields = append(fields, d.field)
 		return true
 	})
-	if len(fields) > 0 && len(r.lost) < maxDropped {
+	if len(fields) > 0 && len(r.rare.lost) < maxDropped {
 		object := call.Kind.Kind + " " + nameOf(call.Object)
-		r.lost = append(r.lost, lostFields{call.Kind.GroupKind().String(), object, fields})
+		r.rare.lost = append(r.rare.lost, lostFields{call.Kind.GroupKind().String(), object, fields})
 	}
 	return fields
 }
@@ -137,8 +138,10 @@ func TakeDropped(ctx context.Context) (texts []string) {
 		return nil
 	}
 	r.mu.Lock()
-	lost := r.lost
-	r.lost = nil
+	var lost []lostFields
+	if r.rare != nil {
+		lost, r.rare.lost = r.rare.lost, nil
+	}
 	r.mu.Unlock()
 	for _, l := range lost {
 		if fields := r.controller.announce(l.kind, l.fields); len(fields) > 0 {

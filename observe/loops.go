@@ -38,28 +38,36 @@ type reportedLoop struct {
 	at time.Time
 }
 
-// seen is what a run has read and written.
+// seen is what a run has read. Its journal is in rare.
 type seen struct {
 	hasSteps atomic.Bool
-	// entry is set before the run starts.
-	entry   hotloop.Entry
-	journal guard.Journal
-
-	mu         sync.Mutex
-	generation int64
+	// inspectReads and inspectWrites report what the journal records in detail. They are set before the run starts.
+	inspectReads, inspectWrites bool
+	// missing reports whether the reconciled object does not exist, and generation is its generation.
 	missing    bool
+	generation int64
+}
+
+// journal returns the journal of a run, or nil if it is empty.
+func (r *running) journal() *guard.Journal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rare == nil {
+		return nil
+	}
+	return &r.rare.journal
 }
 
 // enter is called before a run.
 func (l *loops) enter(req reconcile.Request, r *running) {
-	r.seen.entry = l.detector.Enter(req, func(hotloop.Look) bool { return true }) // nothing is delayed
+	entry := l.detector.Enter(req, func(hotloop.Look) bool { return true }) // nothing is delayed
 	switch {
-	case r.seen.entry.Inspect:
-		r.seen.journal.Inspect()
-	case r.seen.entry.InspectWrites:
-		r.seen.journal.InspectWrites()
+	case entry.Inspect:
+		r.forRare().journal.Inspect()
+	case entry.InspectWrites:
+		r.forRare().journal.InspectWrites()
 	}
-	r.seen.entry.InspectWrites = r.seen.entry.InspectWrites || r.seen.entry.Inspect
+	r.seen.inspectReads, r.seen.inspectWrites = entry.Inspect, entry.InspectWrites || entry.Inspect
 }
 
 // leave is called after a run that did not panic, and reports its loops.
@@ -67,12 +75,13 @@ func (l *loops) leave(ctx context.Context, req reconcile.Request, r *running, fi
 	if r.seen.hasSteps.Load() {
 		return
 	}
+	journal := r.journal()
 	this := hotloop.Reconcile{
-		Started: r.Started, Generation: r.seen.generation, Exists: !r.seen.missing, Journal: &r.seen.journal,
+		Started: r.Started, Generation: r.seen.generation, Exists: !r.seen.missing, Journal: journal,
 		Resource:     guard.NewObject(r.Kind.GroupKind(), req.NamespacedName),
 		RequeueAfter: finished.Result.RequeueAfter,
 	}
-	writes := hotloop.ObjectWrites(&r.seen.journal)
+	writes := hotloop.ObjectWrites(journal)
 	for _, w := range writes {
 		this.Changes = append(this.Changes, w.Hashed())
 	}
@@ -88,7 +97,7 @@ func (l *loops) leave(ctx context.Context, req reconcile.Request, r *running, fi
 	}
 	if finished.Err == nil { // a failed request backs off
 		if loop := l.detector.Leave(req, this); loop != nil {
-			repeats := l.detector.Repetitions(req, &r.seen.journal, r.Started)
+			repeats := l.detector.Repetitions(req, journal, r.Started)
 			if after := finished.Result.RequeueAfter; after > 0 && after < hotloop.Short {
 				repeats = append(repeats, fmt.Sprintf("returns RequeueAfter %s", after))
 			}
@@ -101,7 +110,7 @@ func (l *loops) leave(ctx context.Context, req reconcile.Request, r *running, fi
 	for _, loop := range found {
 		l.remember(req, loop)
 		loop.Run = &r.Run
-		r.hub.Observe(ctx, &loop)
+		r.controller.hub.Observe(ctx, &loop)
 	}
 }
 
@@ -127,12 +136,12 @@ func (l *loops) remember(req reconcile.Request, loop LoopFound) {
 }
 
 // note notes a finished call of the run.
-func (s *seen) note(call *Call) {
-	if s.hasSteps.Load() || call.DryRun {
+func (r *running) note(call *Call) {
+	if r.seen.hasSteps.Load() || call.DryRun {
 		return
 	}
 	if !call.IsWrite() {
-		s.noteRead(call)
+		r.noteRead(call)
 		return
 	}
 	if call.Err != nil || call.Verb == VerbDeleteCollection || call.Verb == VerbCreate && call.Subresource != "" {
@@ -145,8 +154,11 @@ func (s *seen) note(call *Call) {
 	if call.Verb == VerbDelete {
 		version = call.Before
 	}
-	s.journal.NoteWrite(object, version, generation, call.Verb == VerbDelete)
-	if !s.entry.InspectWrites {
+	r.mu.Lock()
+	journal := &r.forRare().journal
+	r.mu.Unlock()
+	journal.NoteWrite(object, version, generation, call.Verb == VerbDelete)
+	if !r.seen.inspectWrites {
 		return
 	}
 	change := guard.Change{
@@ -161,21 +173,22 @@ func (s *seen) note(call *Call) {
 		change.Before, change.Requested = call.before.DeepCopyObject().(client.Object), call.requested
 		change.After = call.after.DeepCopyObject().(client.Object)
 	}
-	s.journal.NoteChange(change)
+	journal.NoteChange(change)
 }
 
-func (s *seen) noteRead(call *Call) {
-	if r := call.Run; call.Verb == VerbGet && call.Subresource == "" && call.Object == r.Object && call.Kind == r.Kind {
-		s.mu.Lock()
-		s.missing = apierrors.IsNotFound(call.Err)
+func (r *running) noteRead(call *Call) {
+	if call.Verb == VerbGet && call.Subresource == "" && call.Object == r.Object && call.Kind == r.Kind {
+		r.mu.Lock()
+		r.seen.missing = apierrors.IsNotFound(call.Err)
 		if obj := call.Returned(); obj != nil {
-			s.generation = obj.GetGeneration()
+			r.seen.generation = obj.GetGeneration()
 		}
-		s.mu.Unlock()
+		r.mu.Unlock()
 	}
-	if s.entry.Inspect {
+	if r.seen.inspectReads {
+		journal := r.journal()
 		call.EachObject(func(obj client.Object) {
-			s.journal.NoteRead(guard.NewObject(call.Kind.GroupKind(), client.ObjectKeyFromObject(obj)), obj.GetResourceVersion())
+			journal.NoteRead(guard.NewObject(call.Kind.GroupKind(), client.ObjectKeyFromObject(obj)), obj.GetResourceVersion())
 		})
 	}
 }

@@ -53,22 +53,30 @@ func ReportRefused(ctx context.Context, kind schema.GroupKind, object types.Name
 // refuse adds a refused write in place of an earlier one of the same object.
 func (r *running) refuse(write refusedWrite) {
 	r.forgive(write.kind, write.object)
-	if len(r.refused) < maxRefused {
-		r.refused = append(r.refused, write)
+	if rare := r.forRare(); len(rare.refused) < maxRefused {
+		rare.refused = append(rare.refused, write)
 	}
 }
 
 // forgive drops the refused writes of an object.
 func (r *running) forgive(kind schema.GroupKind, object types.NamespacedName) {
-	r.refused = slices.DeleteFunc(r.refused, func(w refusedWrite) bool { return w.kind == kind && w.object == object })
+	if r.rare == nil {
+		return
+	}
+	r.rare.refused = slices.DeleteFunc(r.rare.refused, func(w refusedWrite) bool {
+		return w.kind == kind && w.object == object
+	})
 }
 
 // refusals returns the refused writes that count.
 func (r *running) refusals() []Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.rare == nil {
+		return nil
+	}
 	var failures []Failure
-	for _, w := range r.refused {
+	for _, w := range r.rare.refused {
 		failures = append(failures, Failure{
 			Step: strings.Join(w.path, "."), Object: strings.TrimSpace(w.kind.Kind + " " + nameOf(w.object)), Err: w.err,
 		})

@@ -25,7 +25,7 @@ func IsObserved(ctx context.Context) bool { return runningFrom(ctx) != nil }
 func (h *Hub) Report(ctx context.Context, event Reported) {
 	if r := runningFrom(ctx); r != nil {
 		event.during(r)
-		h = r.hub
+		h = r.controller.hub
 	}
 	h.Observe(ctx, event)
 }

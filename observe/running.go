@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/step"
 )
 
@@ -16,27 +17,41 @@ import (
 //
 // It is also the context of the run, and holds its first and last event, because each allocation counts.
 type running struct {
-	context.Context //nolint:containedctx // it is a context
+	step.Observed
 	Run
-	hub        *Hub
 	controller *controllerObserver
 	started    ReconcileStarted
 	finished   ReconcileFinished
 
-	mu       sync.Mutex
-	failures []Failure
-	refused  []refusedWrite
-	// delayed is the reason for the delay of the next reconcile, or "".
-	delayed CauseType
+	mu sync.Mutex
 	// at is the path of the step that was entered last and has not ended.
 	at    []string
 	stuck StuckReporter
+	// seen is what the detection of loops needs.
+	seen seen
+	// rare is nil until it is needed.
+	rare *rare
+}
+
+// rare is the part of the state of a run that few runs need.
+type rare struct {
+	refused []refusedWrite
+	// delayed is the reason for the delay of the next reconcile, or "".
+	delayed CauseType
 	// dropped holds the fields that writes have lost, until the call that has lost them ends, and lost holds those of
 	// ended calls.
 	dropped []droppedField
 	lost    []lostFields
-	// seen is what the detection of loops needs.
-	seen seen
+	// journal belongs to what was seen.
+	journal guard.Journal
+}
+
+// forRare returns where the rare state is kept. r.mu must be locked, or the run not started.
+func (r *running) forRare() *rare {
+	if r.rare == nil {
+		r.rare = &rare{}
+	}
+	return r.rare
 }
 
 type runKey struct{}
@@ -45,7 +60,7 @@ func (r *running) Value(key any) any {
 	if _, ok := key.(runKey); ok {
 		return r
 	}
-	return r.Context.Value(key)
+	return r.Observed.Value(key)
 }
 
 func runningFrom(ctx context.Context) *running {
@@ -64,15 +79,15 @@ func RunFrom(ctx context.Context) *Run {
 // finish completes the last event of the run, except for what the reconciler returned.
 func (r *running) finish() {
 	r.finished.Duration, r.finished.Refused = time.Since(r.Started), r.refusals()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.finished.Failures = r.failures
 }
 
 func (r *running) delay() CauseType {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return cmp.Or(r.delayed, CauseRequeue)
+	if r.rare == nil {
+		return CauseRequeue
+	}
+	return cmp.Or(r.rare.delayed, CauseRequeue)
 }
 
 func (r *running) StepStarted(ctx context.Context, started step.Started) context.Context {
@@ -81,7 +96,7 @@ func (r *running) StepStarted(ctx context.Context, started step.Started) context
 	event := stepsStarted.Get().(*StepStarted)
 	defer stepsStarted.Put(event)
 	*event = StepStarted{Run: &r.Run, Path: started.Path, Item: started.Item}
-	return r.hub.Observe(ctx, event)
+	return r.controller.hub.Observe(ctx, event)
 }
 
 func (r *running) enter(path []string) {
@@ -107,7 +122,7 @@ func (r *running) StepFinished(ctx context.Context, finished step.Finished) {
 		Run: &r.Run, Path: finished.Path, Item: finished.Item, Result: finished.Result, Err: finished.Err,
 		Outcome: outcome, Reason: reason, Duration: finished.Duration,
 	}
-	r.hub.Observe(ctx, event)
+	r.controller.hub.Observe(ctx, event)
 }
 
 // Events are reused.
@@ -126,22 +141,22 @@ func ReportFailures(ctx context.Context, failures []step.Failure) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failures = nil
+	r.finished.Failures = nil
 	for _, f := range failures {
-		r.failures = append(r.failures, Failure{Step: f.Path, Object: f.Object, Err: f.Err})
+		r.finished.Failures = append(r.finished.Failures, Failure{Step: f.Path, Object: f.Object, Err: f.Err})
 	}
 }
 
 func (r *running) delays(why CauseType) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.delayed = why
+	r.forRare().delayed = why
 }
 
 // ReportTracked passes a tracked reference to the hub, for the run of a context.
 func ReportTracked(ctx context.Context, tracked Tracked) {
 	if r := runningFrom(ctx); r != nil {
 		tracked.Run, tracked.Path = &r.Run, slices.Clip(step.Names(ctx))
-		r.hub.Observe(ctx, &tracked)
+		r.controller.hub.Observe(ctx, &tracked)
 	}
 }

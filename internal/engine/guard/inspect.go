@@ -48,8 +48,7 @@ type Change struct {
 
 // inspection holds the records of an inspected request.
 type inspection struct {
-	// writes reports whether changes are recorded. Reads are recorded if reads is not nil.
-	writes  bool
+	// reads is nil if only writes are recorded.
 	reads   Versions
 	changes []Change
 }
@@ -62,13 +61,16 @@ const (
 
 // Inspect makes the journal record what the request reads from caches, and how its writes change objects. It must be
 // called before the request starts. It costs memory and time, so inspect few requests only.
-func (j *Journal) Inspect() { j.inspection = inspection{writes: true, reads: Versions{}} }
+func (j *Journal) Inspect() { j.inspection = &inspection{reads: Versions{}} }
 
 // InspectWrites is like Inspect, but the journal does not record reads. It costs nothing if the request writes nothing.
-func (j *Journal) InspectWrites() { j.inspection.writes = true }
+func (j *Journal) InspectWrites() { j.inspection = &inspection{} }
 
 // Reads returns the objects that the request read, or nil if its reads were not inspected.
 func (j *Journal) Reads() Versions {
+	if !j.inspectsReads() {
+		return nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.inspection.reads
@@ -76,6 +78,9 @@ func (j *Journal) Reads() Versions {
 
 // Changes returns the first changes of objects by the request. It is empty if the request was not inspected.
 func (j *Journal) Changes() []Change {
+	if !j.inspectsWrites() {
+		return nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.inspection.changes
@@ -89,8 +94,11 @@ type State struct {
 	effect     effect
 }
 
-// Written calls yield for each object that the request has written.
+// Written calls yield for each object that the request has written. A nil Journal has none.
 func (j *Journal) Written(yield func(Object, State) bool) {
+	if j == nil {
+		return
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, w := range j.writes {
@@ -148,8 +156,8 @@ func (c *Cluster) inspectRead(ctx context.Context, obj client.Object, err error)
 }
 
 // inspectsReads and inspectsWrites need no lock, because both are decided before the request starts.
-func (j *Journal) inspectsReads() bool  { return j != nil && j.inspection.reads != nil }
-func (j *Journal) inspectsWrites() bool { return j != nil && j.inspection.writes }
+func (j *Journal) inspectsReads() bool  { return j.inspectsWrites() && j.inspection.reads != nil }
+func (j *Journal) inspectsWrites() bool { return j != nil && j.inspection != nil }
 
 func (c *Cluster) inspectList(ctx context.Context, list client.ObjectList, err error) {
 	if err != nil || !c.journal(ctx).inspectsReads() {
@@ -203,7 +211,7 @@ func copied(obj client.Object) client.Object { return obj.DeepCopyObject().(clie
 func (j *Journal) inspected(change Change) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.inspection.changes) < maxChanges {
+	if j.inspection != nil && len(j.inspection.changes) < maxChanges {
 		j.inspection.changes = append(j.inspection.changes, change)
 	}
 }

@@ -24,11 +24,12 @@ type Journal struct {
 	recordReads bool
 	// timedOut reports whether the request was deferred for the longest time.
 	timedOut bool
+	// unseen reports whether the request depends on an object that is missing in the caches.
+	unseen bool
 	// excluded is an object that was written before and that the cache leaves out, or nil.
 	excluded *Object
-	// unseen reports whether the request depends on an object that is missing in the caches.
-	unseen     bool
-	inspection inspection
+	// inspection is nil unless the request is inspected.
+	inspection *inspection
 }
 
 // unseen is the journal of a request that has ended.

@@ -29,7 +29,7 @@ func (j *Journal) NoteChange(change Change) { j.inspected(change) }
 func (j *Journal) NoteRead(object Object, version string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.inspection.reads != nil && len(j.inspection.reads) < MaxReads {
+	if j.inspectsReads() && len(j.inspection.reads) < MaxReads {
 		j.inspection.reads[object] = version
 	}
 }

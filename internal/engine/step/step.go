@@ -59,33 +59,61 @@ var clockStart = time.Now()
 
 type observerKey struct{}
 
-// observed is a context with an observer. It is one allocation, and context.WithValue would be two.
-type observed struct {
+// Observed is a context with an observer. It may be part of the state of the observer, to save an allocation, and must
+// not be copied.
+type Observed struct {
 	context.Context //nolint:containedctx // it is a context
 	observer        Observer
 	place           *place
 }
 
-func (o *observed) Value(key any) any {
+// Value returns what belongs to the context.
+func (o *Observed) Value(key any) any {
 	if _, ok := key.(observerKey); ok {
 		return o
 	}
 	return o.Context.Value(key)
 }
 
-func observedFrom(ctx context.Context) *observed {
-	o, _ := ctx.Value(observerKey{}).(*observed)
-	return o
+// inStep is the context of a step below an [Observed]. Each step has one, so it is small.
+type inStep struct {
+	context.Context //nolint:containedctx // it is a context
+	outer           *Observed
+	place           *place
 }
 
-// WithObserver attaches an observer to all steps that run with the returned context, in addition to observers that are
-// already attached.
-func WithObserver(ctx context.Context, observer Observer) context.Context {
-	at := &root
-	if outer := observedFrom(ctx); outer != nil {
-		observer, at = both{outer.observer, observer}, outer.place
+func (s *inStep) Value(key any) any {
+	if _, ok := key.(observerKey); ok {
+		return s
 	}
-	return &observed{Context: ctx, observer: observer, place: at}
+	return s.Context.Value(key)
+}
+
+// observedFrom returns the observed context that ctx belongs to, or nil, and the place of the current step.
+func observedFrom(ctx context.Context) (*Observed, *place) {
+	switch at := ctx.Value(observerKey{}).(type) {
+	case *inStep:
+		return at.outer, at.place
+	case *Observed:
+		return at, at.place
+	}
+	return nil, nil
+}
+
+// Observe makes o a context that attaches an observer to all steps that run with it, in addition to observers that are
+// already attached to ctx.
+func (o *Observed) Observe(ctx context.Context, observer Observer) {
+	*o = Observed{Context: ctx, observer: observer, place: &root}
+	if outer, at := observedFrom(ctx); outer != nil {
+		o.observer, o.place = both{outer.observer, observer}, at
+	}
+}
+
+// WithObserver returns a context that attaches an observer, see [Observed.Observe].
+func WithObserver(ctx context.Context, observer Observer) context.Context {
+	o := &Observed{}
+	o.Observe(ctx, observer)
+	return o
 }
 
 // both combines two observers.
@@ -109,8 +137,8 @@ func Path(ctx context.Context) string {
 // Names returns the names of the steps from the root to the current step of ctx. It is empty if no observer is
 // attached. The caller must not change it.
 func Names(ctx context.Context) []string {
-	if o := observedFrom(ctx); o != nil {
-		return o.place.path
+	if _, at := observedFrom(ctx); at != nil {
+		return at.path
 	}
 	return nil
 }
@@ -137,8 +165,8 @@ func Run[T client.Object](
 		}
 	}()
 
-	if outer := observedFrom(ctx); outer != nil {
-		result, err = observe(ctx, outer, node, resource, work)
+	if outer, at := observedFrom(ctx); outer != nil {
+		result, err = observe(ctx, outer, at.below(node), node.Item, resource, work)
 	} else {
 		result, err = work(ctx, resource)
 	}
@@ -148,12 +176,11 @@ func Run[T client.Object](
 }
 
 func observe[T client.Object](
-	ctx context.Context, outer *observed, node Node, resource T,
+	ctx context.Context, outer *Observed, at *place, isItem bool, resource T,
 	work func(ctx context.Context, resource T) (reconcile.Result, error),
 ) (result reconcile.Result, err error) {
-	at := outer.place.below(node)
-	started := Started{Path: at.path, Item: node.Item, Resource: resource}
-	ctx = &observed{Context: ctx, observer: outer.observer, place: at}
+	started := Started{Path: at.path, Item: isItem, Resource: resource}
+	ctx = &inStep{Context: ctx, outer: outer, place: at}
 	ctx = outer.observer.StepStarted(ctx, started)
 	begin := time.Since(clockStart)
 	panicked := true
