@@ -11,7 +11,7 @@ var reasons = []reason{
 			"late at create ConfigMap": {
 				"c06-conflict-waits-for-event", "c06-missing-taken-for-final", "c11-no-owner-reference", "c13-service-not-watched",
 				"c14-error-logged",
-				"c14-remaining-time-rounded-down", "c14-retried-on-the-spot-only", "correct-parallel-creates", "correct-revisions",
+				"c14-remaining-time-rounded-down", "c14-retried-on-the-spot-only", "c16-renamed", "correct-parallel-creates", "correct-revisions",
 				"correct-surplus-with-precondition",
 			},
 			"late at create Deployment": {
@@ -50,7 +50,9 @@ var reasons = []reason{
 			},
 			"late at update PersistentVolumeClaim": {"c01-resize-recorded-first"},
 			"late at update Service":               {"c07-rolled-back-success"},
-			"late at update Widget":                {"c05-volumes-of-successor", "c10-waits-for-garbage-collector"},
+			"late at update Widget": {
+				"c05-volumes-of-successor", "c10-waits-for-garbage-collector", "c16-orphans-deleted",
+			},
 			"late at update Widget/status": {
 				"c01-attempt-not-undone", "c01-phase-before-job", "correct-name-recorded-first",
 			},
@@ -70,7 +72,8 @@ var reasons = []reason{
 		why: "The next reconcile compares the labels and adds them.",
 		mutants: map[string][]string{
 			"no labels at create ConfigMap": {
-				"c03-record-of-another", "c06-conditions-replaced", "c06-missing-taken-for-final",
+				"c03-record-of-another", "c06-conditions-replaced", "c06-missing-taken-for-final", "c16-foreign-deleted",
+				"c16-known-by-label", "c16-orphans-deleted",
 			},
 			"no labels at create EndpointSlice": {"c08-endpoints-in-list-order"},
 			"no labels at create Job":           {"c05-run-again"},
@@ -97,7 +100,7 @@ var reasons = []reason{
 				"c05-scaled-by-the-past", "c08-replaced-for-defaults", "c11-scale-down-leaves-claim", "c13-label-removed",
 				"c15-cached-object-changed",
 				"c15-first-is-leader", "c15-members-in-list-order", "c15-no-container-status-yet", "c15-number-is-count",
-				"c15-surplus-by-position",
+				"c15-surplus-by-position", "c16-foreign-deleted", "c16-known-by-label", "c16-renamed",
 				"correct-job-once", "correct-name-recorded-first", "correct-parallel-creates", "correct-surplus-with-precondition",
 			},
 		},
@@ -136,7 +139,6 @@ var reasons = []reason{
 		mutants: map[string][]string{
 			"ignore error at create Deployment":    {"correct-aggregated-status"},
 			"ignore error at create Pod":           {"c15-no-container-status-yet"},
-			"ignore error at delete Pod":           {"c04-volume-of-deleted-pod"},
 			"ignore error at update Deployment":    {"correct-aggregated-status"},
 			"ignore error at update Widget/status": {"correct-name-given-by-cloud"},
 		},
@@ -160,7 +162,6 @@ var reasons = []reason{
 				"c13-secret-taken-for-primary", "c13-secret-without-generation", "c13-status-events-filtered",
 				"c14-deadline-without-timer",
 				"c14-failures-are-final", "c14-remaining-time-rounded-down", "c15-members-in-list-order",
-				"correct-aggregated-status",
 				"c12-ready-by-old-numbers", "c12-ready-for-ever", "correct-backoff-of-its-own", "correct-job-once",
 				"correct-name-given-by-cloud", "correct-name-recorded-first",
 				"correct-one-after-the-other", "correct-periodic", "correct-random-secret", "correct-time-of-change",
@@ -172,11 +173,12 @@ var reasons = []reason{
 		why: "It needs two faults in combination, and more pairs than a default run tries. A longer search finds " +
 			"some of these.",
 		mutants: map[string][]string{
-			"drop at delete ConfigMap":          {"correct-shared-by-two"},
-			"ignore error at update Deployment": {"correct-revisions"},
-			"no version at update Widget":       {"c04-swept-only-once"},
+			"ignore error at create Service": {"correct-conditions"},
+			"late at update Widget/status":   {"correct-waits-for-job"},
+			"no version at update Widget":    {"c05-volumes-of-successor"},
 			"no version at update Widget/status": {
-				"c04-failure-by-transition", "c05-run-again", "c15-no-container-status-yet", "correct-conditions",
+				"c04-failure-by-transition", "c05-run-again", "c15-no-container-status-yet", "correct-aggregated-status",
+				"correct-conditions",
 			},
 		},
 	},
@@ -203,7 +205,8 @@ var reasons = []reason{
 			"needlessly is created again in the next reconcile.",
 		mutants: map[string][]string{
 			"no precondition at delete ConfigMap": {
-				"c13-label-removed", "correct-locked-patches", "correct-parallel-creates", "correct-revisions",
+				"c13-label-removed", "c16-foreign-deleted", "c16-renamed", "correct-locked-patches",
+				"correct-parallel-creates", "correct-revisions",
 				"correct-shared-by-two",
 				"correct-surplus-with-precondition",
 			},
