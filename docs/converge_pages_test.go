@@ -48,8 +48,8 @@ func TestConvergePages(t *testing.T) {
 		file, typ, page, heading string
 		atLeast                  int
 	}{
-		{"../converge/oracle.go", "Oracle", "converge/oracles.md", "##", 10},
-		{"../converge/fault.go", "Fault", "converge/faults.md", "###", 20},
+		{"../converge/vocabulary.go", "Oracle", "converge/oracles.md", "##", 10},
+		{"../converge/vocabulary.go", "Fault", "converge/faults.md", "###", 20},
 	} {
 		named := constants(t, c.file, c.typ)
 		if len(named) < c.atLeast {
