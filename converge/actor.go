@@ -118,11 +118,7 @@ func HorizontalPodAutoscalers(desired func(*autoscalingv2.HorizontalPodAutoscale
 func Certificates() Actor {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(workloads.CertificateKind)
-	return Actor{Name: "certificates", For: kind, Act: func(
-		ctx context.Context, c client.Client, obj client.Object,
-	) error {
-		return workloads.ActOnCertificate(ctx, c, obj)
-	}}
+	return Actor{Name: "certificates", For: kind, Act: workloads.ActOnCertificate}
 }
 
 // Pods is an actor that makes the progress of Pods at once, as the scheduler and a kubelet do. With [BecomeReady], Pods

@@ -53,6 +53,7 @@
 //   - inject has the faults, the points where they apply, schedules of faults, and the order in which they are tried
 //   - finding names the oracles, and the causes of what they find
 //   - state compares states, in which it replaces generated names
+//   - past finds out from a recording what users did
 //   - access has what roles allow, and what was used of it
 //   - world is what is outside of the processes in a run, and the trace of what happens
 //   - explain shows a failure: as a timeline, with the usual mistake, and as a page

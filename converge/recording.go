@@ -3,18 +3,16 @@
 package converge
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/judge"
+	"trueup.dev/converge/internal/past"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/observe/recording"
 )
@@ -60,34 +58,31 @@ func fromRecording(r recording.Recording, base Scenario) (Scenario, error) {
 		return Scenario{}, errors.New("scenario: Scheme is required")
 	}
 	if base.For == nil {
-		obj, err := base.Scheme.New(kindOfRef(r.Object))
+		obj, err := base.Scheme.New(past.KindOf(r.Object))
 		primary, ok := obj.(client.Object)
 		if err != nil || !ok {
-			return Scenario{}, fmt.Errorf("object: the scheme of the scenario does not have %s", kindOfRef(r.Object))
+			return Scenario{}, fmt.Errorf("object: the scheme of the scenario does not have %s", past.KindOf(r.Object))
 		}
 		base.For = primary
 	}
-	h := newHistory(&r, base.Scheme, len(base.World) > 0)
-	h.read()
-	if len(h.problems) > 0 {
-		return Scenario{}, errors.Join(h.problems...)
+	h, err := past.Of(&r, base.Scheme, len(base.World) > 0)
+	if err != nil {
+		return Scenario{}, err
 	}
 	if len(base.Given) == 0 {
-		base.Given = h.given
+		base.Given = h.Given
 	}
 	if len(base.Steps) == 0 {
-		if len(h.steps) == 0 {
+		if len(h.Changes) == 0 {
 			return Scenario{}, fmt.Errorf("object: no call has read or written %s: does the reconciler use the client of "+
 				"observe.Client, and does its recorder keep objects?", r.Object)
 		}
-		base.Steps = h.steps
+		base.Steps = stepsOf(h)
 	}
-	if h.awaits() {
-		for i := range h.steps {
-			h.steps[i].plain.MayFail = h.steps[i].plain.Settle
-		}
+	base.Masks = slices.Clip(base.Masks)
+	for _, m := range h.Masks {
+		base.Masks = append(base.Masks, Mask{Object: m.Object, Field: m.Field})
 	}
-	base.Masks = append(slices.Clip(base.Masks), h.masks...)
 	recorded := inject.OfRecording(&r)
 	for fault := range recorded.With {
 		base.With = append(base.With, fault)
@@ -96,66 +91,24 @@ func fromRecording(r recording.Recording, base Scenario) (Scenario, error) {
 	return base, nil
 }
 
-func kindOfRef(ref recording.Ref) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
-}
-
-// mergePatch returns the JSON merge patch from one object to another one, or nil if they are equal.
-func mergePatch(before, after map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key, value := range after {
-		old, ok := before[key]
-		if !ok {
-			patch[key] = value
-			continue
-		}
-		oldFields, wasObject := old.(map[string]any)
-		fields, isObject := value.(map[string]any)
+// stepsOf returns the steps of the changes that users made, after each of which they wait.
+func stepsOf(h *past.History) []Step {
+	var steps []Step
+	settle := Settle()
+	settle.plain.MayFail = h.Awaits
+	for _, change := range h.Changes {
+		var step Step
 		switch {
-		case wasObject && isObject:
-			if below := mergePatch(oldFields, fields); below != nil {
-				patch[key] = below
-			}
-		case !equalJSON(old, value):
-			patch[key] = value
+		case change.Applied != nil:
+			step = Apply(change.Applied)
+		case change.Deleted != nil:
+			step = Delete(change.Deleted)
+		default:
+			step = Do(change.Name, change.Do)
 		}
+		steps = append(steps, step, settle)
 	}
-	for key := range before {
-		if _, ok := after[key]; !ok {
-			patch[key] = nil
-		}
-	}
-	if len(patch) == 0 {
-		return nil
-	}
-	return patch
-}
-
-func equalJSON(a, b any) bool {
-	one, errOne := json.Marshal(a)
-	other, errOther := json.Marshal(b)
-	return errOne == nil && errOther == nil && string(one) == string(other)
-}
-
-// wanted returns the part of an object that users decide about: all but the status, and of the metadata the labels and
-// annotations.
-func wanted(content map[string]any) map[string]any {
-	part := maps.Clone(content)
-	delete(part, "status")
-	delete(part, "metadata")
-	delete(part, "apiVersion")
-	delete(part, "kind")
-	metadata, _ := content["metadata"].(map[string]any)
-	kept := map[string]any{}
-	for _, field := range []string{"labels", "annotations"} {
-		if value, ok := metadata[field]; ok {
-			kept[field] = value
-		}
-	}
-	if len(kept) > 0 {
-		part["metadata"] = kept
-	}
-	return part
+	return steps
 }
 
 // Recorded says how much of a recording happened again, see [FromRecording].

@@ -60,7 +60,7 @@ func newSpecSpace(p *plan) (*specSpace, error) {
 	}
 	space.content = content
 	if stored := space.admit(walk.Walk{{}})[0]; stored.rejected != nil {
-		return nil, fmt.Errorf("the API server rejects %s: %w", describe(space.base), stored.rejected)
+		return nil, fmt.Errorf("the API server rejects %s: %w", phrase.Describe(space.base), stored.rejected)
 	}
 	properties, opaque := specs.Properties(space.schema(), content)
 	for _, path := range opaque {
@@ -188,7 +188,7 @@ func (h HistoryDependent) name() string {
 }
 
 func kindName(obj client.Object) string {
-	kind, _, _ := strings.Cut(describe(obj), " ")
+	kind, _, _ := strings.Cut(phrase.Describe(obj), " ")
 	return kind
 }
 

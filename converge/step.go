@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/sim"
 	"trueup.dev/converge/internal/world"
 )
@@ -125,7 +126,7 @@ func (s Step) Perform(
 // Apply creates an object, or replaces the content of the existing one except metadata and status. Labels and
 // annotations are added. It does not use server-side apply.
 func Apply(obj client.Object) Step {
-	step := Do("apply "+describe(obj), func(ctx context.Context, c client.Client) error {
+	step := Do("apply "+phrase.Describe(obj), func(ctx context.Context, c client.Client) error {
 		err := replace(ctx, c, obj, "")
 		if apierrs.IsNotFound(err) {
 			return c.Create(ctx, obj.DeepCopyObject().(client.Object))
@@ -138,14 +139,14 @@ func Apply(obj client.Object) Step {
 
 // Update is [Apply] for an object that must exist.
 func Update(obj client.Object) Step {
-	return Do("update "+describe(obj), func(ctx context.Context, c client.Client) error {
+	return Do("update "+phrase.Describe(obj), func(ctx context.Context, c client.Client) error {
 		return replace(ctx, c, obj, "")
 	})
 }
 
 // Change changes an object, which must exist.
 func Change[T client.Object](obj T, change func(T)) Step {
-	return Do("change "+describe(obj), func(ctx context.Context, c client.Client) error {
+	return Do("change "+phrase.Describe(obj), func(ctx context.Context, c client.Client) error {
 		current := obj.DeepCopyObject().(T)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
 			return err
@@ -157,7 +158,7 @@ func Change[T client.Object](obj T, change func(T)) Step {
 
 // Delete deletes an object, and does not wait until it no longer exists.
 func Delete(obj client.Object) Step {
-	return Do("delete "+describe(obj), func(ctx context.Context, c client.Client) error {
+	return Do("delete "+phrase.Describe(obj), func(ctx context.Context, c client.Client) error {
 		return client.IgnoreNotFound(c.Delete(ctx, obj.DeepCopyObject().(client.Object)))
 	})
 }
@@ -165,7 +166,7 @@ func Delete(obj client.Object) Step {
 // Orphan deletes an object, which must exist, and leaves its dependents, as `kubectl delete --cascade=orphan` does: the
 // object has the finalizer orphan until the garbage collector has removed the owner references of its dependents.
 func Orphan(obj client.Object) Step {
-	return Do("orphan the dependents of "+describe(obj), func(ctx context.Context, c client.Client) error {
+	return Do("orphan the dependents of "+phrase.Describe(obj), func(ctx context.Context, c client.Client) error {
 		return c.Delete(ctx, obj.DeepCopyObject().(client.Object),
 			client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	})
@@ -175,7 +176,7 @@ func Orphan(obj client.Object) Step {
 // its own. The owner, which must exist, controls the object, unless it is nil. Set [Scenario.ManagedFields] for
 // reconcilers that distinguish objects by their managers.
 func CreateOwned(owner, obj client.Object, manager string) Step {
-	name := fmt.Sprintf("%s creates %s", manager, describe(obj))
+	name := fmt.Sprintf("%s creates %s", manager, phrase.Describe(obj))
 	return Do(name, func(ctx context.Context, c client.Client) error {
 		created := obj.DeepCopyObject().(client.Object)
 		if owner != nil {
@@ -194,7 +195,7 @@ func CreateOwned(owner, obj client.Object, manager string) Step {
 // ChangeOwned changes all objects of a kind that an object controls, for example their labels. Their names need not be
 // known. There must be at least one.
 func ChangeOwned[T client.Object](owner client.Object, kind T, what string, change func(T)) Step {
-	name := fmt.Sprintf("%s of each %s of %s", what, kindName(kind), describe(owner))
+	name := fmt.Sprintf("%s of each %s of %s", what, kindName(kind), phrase.Describe(owner))
 	return Do(name, func(ctx context.Context, c client.Client) error {
 		current := owner.DeepCopyObject().(client.Object)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {
@@ -225,7 +226,7 @@ func ChangeOwned[T client.Object](owner client.Object, kind T, what string, chan
 			changed++
 		}
 		if changed == 0 {
-			return fmt.Errorf("%s controls no %s", describe(owner), gvk.Kind)
+			return fmt.Errorf("%s controls no %s", phrase.Describe(owner), gvk.Kind)
 		}
 		return nil
 	})
@@ -299,13 +300,4 @@ func added(to, from map[string]string) map[string]string {
 		}
 	}
 	return sum
-}
-
-// describe names an object in steps.
-func describe(obj client.Object) string {
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = reflect.TypeOf(obj).Elem().Name()
-	}
-	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(obj))
 }

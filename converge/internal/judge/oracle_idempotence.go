@@ -69,9 +69,9 @@ func (o *idempotenceOracle) needless(again func()) {
 		return
 	}
 	if f, ok := o.history().WebhookFight(o.Trace.Mutations); ok {
-		o.Violate(finding.Violation(
+		o.Violate(
 			f.Violation(o.history(), finding.OracleIdempotence, "each reconcile makes a request that changes nothing: "),
-		))
+		)
 		return
 	}
 	o.Violate(finding.Violation{

@@ -6,10 +6,12 @@ package phrase
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // The names of clients that are neither actors nor further programs. Events have the name of the client that has made
@@ -71,4 +73,13 @@ func Shorten(s string) string {
 		return s[:most] + "…"
 	}
 	return s
+}
+
+// Describe names an object in steps.
+func Describe(obj client.Object) string {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(obj).Elem().Name()
+	}
+	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(obj))
 }

@@ -278,6 +278,7 @@ func Run(
 // StuckTime is how long a run may take, in real time, until a warning is printed.
 var StuckTime = 30 * time.Second
 
+// WarnStuck prints the warning.
 var WarnStuck = func(test string) {
 	fmt.Fprintf(os.Stderr, "%s: a run is stuck for %s; most runs take less than a millisecond. Does a goroutine wait for "+
 		"a lock that is held across a request, for the network, or for an event outside of the scenario? SIGQUIT prints "+

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+// Package past finds out from a recording what users did: which changes of objects are not those of the controller.
+package past
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,25 +16,64 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/observe/recording"
 )
 
+// History is what users did, and what they had done before.
+type History struct {
+	// Given are the objects that the controller did not make and that existed before, and Changes what users changed then.
+	Given   []client.Object
+	Changes []Change
+	// Masks are fields that other clients have added to objects of the controller.
+	Masks []Mask
+	// Awaits is set if the controller has read an object that never existed and that it does not make. Users may have
+	// created it later, when the recording had ended: until then, the controller may fail.
+	Awaits bool
+}
+
+// Change is an action of users: one of Applied and Deleted is the object that they have created or deleted, or Do is
+// what they did, which has a name.
+type Change struct {
+	Applied, Deleted client.Object
+	Name             string
+	Do               func(ctx context.Context, c client.Client) error
+}
+
+// Mask is a field of an object.
+type Mask struct {
+	Object client.Object
+	Field  string
+}
+
+// Of reads a whole recording. The changes of other controllers are left out if actors make them. The error lists all
+// problems.
+func Of(r *recording.Recording, scheme *runtime.Scheme, actors bool) (*History, error) {
+	h := newHistory(r, scheme, actors)
+	h.read()
+	if len(h.problems) > 0 {
+		return nil, errors.Join(h.problems...)
+	}
+	h.Awaits = h.awaits()
+	return &h.History, nil
+}
+
 // history finds out what users did: which changes of objects are not those of the controller.
 type history struct {
+	History
+
 	recording *recording.Recording
 	scheme    *runtime.Scheme
 	// actors is set if other controllers are part of the scenario: then their changes are no steps.
 	actors bool
 
 	objects  map[inject.ObjectID]*pastObject
-	given    []client.Object
-	steps    []Step
-	masks    []Mask
 	problems []error
 	// deleted is set once the users have deleted the primary object.
 	deleted bool
@@ -168,12 +210,9 @@ func (h *history) delete(past *pastObject) {
 		return
 	}
 	if obj := h.decode("", past.Ref, map[string]any{}); obj != nil {
-		h.step(Delete(obj))
+		h.Changes = append(h.Changes, Change{Deleted: obj})
 	}
 }
-
-// step adds a step, after which users wait.
-func (h *history) step(step Step) { h.steps = append(h.steps, step, Settle()) }
 
 func (h *history) isPrimary(ref recording.Ref) bool {
 	return inject.IDOf(ref) == inject.IDOf(h.recording.Object)
@@ -256,16 +295,16 @@ func (h *history) appeared(field string, past *pastObject, known bool) {
 	switch obj := h.decode(field, past.Ref, content); {
 	case obj == nil:
 	case isPrimary || known:
-		h.step(Apply(obj))
+		h.Changes = append(h.Changes, Change{Applied: obj})
 	default:
-		h.given = append(h.given, obj)
+		h.Given = append(h.Given, obj)
 	}
 	h.deleted = h.deleted && !isPrimary
 }
 
 // giveNamespace adds a namespace to the given objects, unless it exists in each cluster.
 func (h *history) giveNamespace(name string) {
-	isGiven := slices.ContainsFunc(h.given, func(obj client.Object) bool {
+	isGiven := slices.ContainsFunc(h.Given, func(obj client.Object) bool {
 		_, ok := obj.(*corev1.Namespace)
 		return ok && obj.GetName() == name
 	})
@@ -273,7 +312,7 @@ func (h *history) giveNamespace(name string) {
 		!h.scheme.Recognizes(corev1.SchemeGroupVersion.WithKind("Namespace")) {
 		return
 	}
-	h.given = append(h.given, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	h.Given = append(h.Given, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // changed adds the step in which users change an object.
@@ -286,7 +325,7 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 		return
 	}
 	if patch := mergePatch(wanted(before), wanted(past.content)); patch != nil {
-		h.step(merge("change "+describe(obj), obj, patch, ""))
+		h.Changes = append(h.Changes, merge("change "+phrase.Describe(obj), obj, patch, ""))
 	}
 	if past.own && !h.isPrimary(past.Ref) {
 		h.mask(obj, before, past.content)
@@ -297,7 +336,8 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 	was, _ := before["status"].(map[string]any)
 	is, _ := past.content["status"].(map[string]any)
 	if patch := mergePatch(was, is); patch != nil {
-		h.step(merge("change status of "+describe(obj), obj, map[string]any{"status": patch}, "status"))
+		name := "change status of " + phrase.Describe(obj)
+		h.Changes = append(h.Changes, merge(name, obj, map[string]any{"status": patch}, "status"))
 	}
 }
 
@@ -309,19 +349,19 @@ func (h *history) mask(obj client.Object, before, after map[string]any) {
 		is, _, _ := unstructured.NestedMap(after, "metadata", field)
 		for key := range is {
 			path := fmt.Sprintf("metadata.%s[%s]", field, key)
-			isMasked := slices.ContainsFunc(h.masks, func(m Mask) bool {
+			isMasked := slices.ContainsFunc(h.Masks, func(m Mask) bool {
 				return m.Field == path && m.Object.GetObjectKind().GroupVersionKind() == obj.GetObjectKind().GroupVersionKind()
 			})
 			if _, ok := was[key]; !ok && !isMasked {
-				h.masks = append(h.masks, Mask{Object: obj, Field: path})
+				h.Masks = append(h.Masks, Mask{Object: obj, Field: path})
 			}
 		}
 	}
 }
 
-// merge is a step that sends a JSON merge patch.
-func merge(name string, obj client.Object, patch map[string]any, subresource string) Step {
-	return Do(name, func(ctx context.Context, c client.Client) error {
+// merge is a change that sends a JSON merge patch.
+func merge(name string, obj client.Object, patch map[string]any, subresource string) Change {
+	return Change{Name: name, Do: func(ctx context.Context, c client.Client) error {
 		data, err := json.Marshal(patch)
 		if err != nil {
 			return err
@@ -331,15 +371,15 @@ func merge(name string, obj client.Object, patch map[string]any, subresource str
 			return client.IgnoreNotFound(c.SubResource(subresource).Patch(ctx, target, raw))
 		}
 		return client.IgnoreNotFound(c.Patch(ctx, target, raw))
-	})
+	}}
 }
 
 // decode returns an object of the type that the scheme has for it, or nil if there is a problem.
 func (h *history) decode(field string, ref recording.Ref, content map[string]any) client.Object {
-	empty, err := h.scheme.New(kindOfRef(ref))
+	empty, err := h.scheme.New(KindOf(ref))
 	obj, ok := empty.(client.Object)
 	if err != nil || !ok {
-		h.problem(strings.TrimSpace(field+" "+ref.String()), "the scheme of the scenario does not have %s", kindOfRef(ref))
+		h.problem(strings.TrimSpace(field+" "+ref.String()), "the scheme of the scenario does not have %s", KindOf(ref))
 		return nil
 	}
 	data, err := json.Marshal(content)
@@ -352,7 +392,7 @@ func (h *history) decode(field string, ref recording.Ref, content map[string]any
 	}
 	obj.SetNamespace(ref.Namespace)
 	obj.SetName(ref.Name)
-	obj.GetObjectKind().SetGroupVersionKind(kindOfRef(ref))
+	obj.GetObjectKind().SetGroupVersionKind(KindOf(ref))
 	return obj
 }
 
@@ -364,4 +404,67 @@ func uidIn(content map[string]any) any {
 func isDeleting(content map[string]any) bool {
 	metadata, _ := content["metadata"].(map[string]any)
 	return metadata["deletionTimestamp"] != nil
+}
+
+// KindOf returns the kind of an object of a recording.
+func KindOf(ref recording.Ref) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
+}
+
+// mergePatch returns the JSON merge patch from one object to another one, or nil if they are equal.
+func mergePatch(before, after map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, value := range after {
+		old, ok := before[key]
+		if !ok {
+			patch[key] = value
+			continue
+		}
+		oldFields, wasObject := old.(map[string]any)
+		fields, isObject := value.(map[string]any)
+		switch {
+		case wasObject && isObject:
+			if below := mergePatch(oldFields, fields); below != nil {
+				patch[key] = below
+			}
+		case !equalJSON(old, value):
+			patch[key] = value
+		}
+	}
+	for key := range before {
+		if _, ok := after[key]; !ok {
+			patch[key] = nil
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
+
+func equalJSON(a, b any) bool {
+	one, errOne := json.Marshal(a)
+	other, errOther := json.Marshal(b)
+	return errOne == nil && errOther == nil && string(one) == string(other)
+}
+
+// wanted returns the part of an object that users decide about: all but the status, and of the metadata the labels and
+// annotations.
+func wanted(content map[string]any) map[string]any {
+	part := maps.Clone(content)
+	delete(part, "status")
+	delete(part, "metadata")
+	delete(part, "apiVersion")
+	delete(part, "kind")
+	metadata, _ := content["metadata"].(map[string]any)
+	kept := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		if value, ok := metadata[field]; ok {
+			kept[field] = value
+		}
+	}
+	if len(kept) > 0 {
+		part["metadata"] = kept
+	}
+	return part
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converge
+package past
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/observe/recording"
 )
 
@@ -146,17 +147,12 @@ func TestHistory_whatDidUsersDo(t *testing.T) {
 			h := newHistory(oneRun(tc.calls...), clientgoscheme.Scheme, tc.actors)
 			h.read()
 			var given []string
-			for _, obj := range h.given {
+			for _, obj := range h.Given {
 				if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" { // not the namespace
 					given = append(given, kind+" "+obj.GetName())
 				}
 			}
-			for i, step := range h.steps {
-				if step.plain.Settle != (i%2 == 1) {
-					t.Errorf("step %d: %s", i, step.plain.Name)
-				}
-			}
-			if diff := cmp.Diff(tc.steps, namesOf(h.steps)); diff != "" || len(h.problems) > 0 {
+			if diff := cmp.Diff(tc.steps, namesOf(h.Changes)); diff != "" || len(h.problems) > 0 {
 				t.Errorf("problems %v; steps (-want +got):\n%s", h.problems, diff)
 			}
 			if diff := cmp.Diff(tc.given, given); diff != "" {
@@ -199,18 +195,23 @@ func TestHistory_mergedEvents(t *testing.T) {
 				{Calls: []recording.Call{read(version(theService, 3, `"uid":"1"`, ""))}}, tc.second,
 			}}, clientgoscheme.Scheme, false)
 			h.read()
-			if diff := cmp.Diff(tc.want, namesOf(h.steps)); diff != "" {
+			if diff := cmp.Diff(tc.want, namesOf(h.Changes)); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// namesOf returns the names of steps without waits.
-func namesOf(steps []Step) (names []string) {
-	for _, step := range steps {
-		if !step.plain.Settle {
-			names = append(names, step.plain.Name)
+// namesOf describes changes as steps do.
+func namesOf(changes []Change) (names []string) {
+	for _, change := range changes {
+		switch {
+		case change.Applied != nil:
+			names = append(names, "apply "+phrase.Describe(change.Applied))
+		case change.Deleted != nil:
+			names = append(names, "delete "+phrase.Describe(change.Deleted))
+		default:
+			names = append(names, change.Name)
 		}
 	}
 	return names
@@ -260,7 +261,7 @@ func TestHistory_whatOthersAdd(t *testing.T) {
 	), clientgoscheme.Scheme, false)
 	h.read()
 	got := []string{}
-	for _, m := range h.masks {
+	for _, m := range h.Masks {
 		got = append(got, m.Object.GetObjectKind().GroupVersionKind().Kind+" "+m.Field)
 	}
 	want := []string{"ConfigMap metadata.labels[a]", "ConfigMap metadata.annotations[theirs]"}
@@ -276,7 +277,7 @@ func TestHistory_appliesNoStatus(t *testing.T) {
 		oneRun(read(version(theService, 7, metadata, `"status":{"loadBalancer":{}}`))), clientgoscheme.Scheme, false,
 	)
 	h.read()
-	obj := h.steps[0].applies
+	obj := h.Changes[0].Applied
 	if obj.GetUID() != "" || obj.GetResourceVersion() != "" || len(obj.GetFinalizers()) > 0 ||
 		obj.GetLabels()["a"] != "b" {
 		t.Errorf("got %+v", obj)
