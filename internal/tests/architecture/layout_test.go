@@ -35,9 +35,9 @@ func TestPackagesAreListed(t *testing.T) {
 	}
 }
 
-// TestLayoutIsDrawn compares the picture in CONTRIBUTING.md with the layers and the other modules.
+// TestLayoutIsDrawn compares the picture in docs/architecture.md with the layers.
 func TestLayoutIsDrawn(t *testing.T) {
-	const path = "CONTRIBUTING.md"
+	const path = "docs/architecture.md"
 	_, picture, ok := strings.Cut(read(t, path), "```text layers\n")
 	picture, _, closed := strings.Cut(picture, "```")
 	if !ok || !closed {
