@@ -11,7 +11,8 @@
 //	```go name
 //	```
 //
-// so it is compiled, and most of it runs. `go test ./docs -update` copies it from the Go files to the guides.
+// so it is compiled, and most of it runs. `go test ./docs -update` copies it from the Go files to the guides. The
+// README is one of these guides.
 package docs
 
 import (
@@ -30,8 +31,9 @@ var update = flag.Bool("update", false, "copy the regions of the Go files to the
 
 func TestSnippets(t *testing.T) {
 	regions := readRegions(t)
+	_, regions["quickstart"], _ = strings.Cut(readFile(t, "../examples/quickstart/main.go"), "\n\n")
 	used := map[string]bool{}
-	guides := glob(t, "*.md", "migration/*.md", "converge/*.md")
+	guides := glob(t, "*.md", "migration/*.md", "converge/*.md", "../README.md")
 	for _, guide := range guides {
 		if guide == "start.md" {
 			continue // All of it is compiled and run by TestStart.

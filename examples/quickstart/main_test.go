@@ -4,12 +4,9 @@ package main
 
 import (
 	"context"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,29 +17,6 @@ import (
 
 	"trueup.dev/sandbox"
 )
-
-func TestProgramInREADME(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, shown, ok := strings.Cut(string(readme), "```go\n")
-	if !ok {
-		t.Fatal("README.md shows no Go program")
-	}
-	shown, _, _ = strings.Cut(shown, "```")
-	_, program, _ := strings.Cut(string(source), "\n\n")
-	if diff := cmp.Diff(program, shown); diff != "" {
-		t.Errorf("the program in README.md is not examples/quickstart/main.go (-want +got):\n%s", diff)
-	}
-	if lines := strings.Count(program, "\n"); lines < 30 || lines > 65 {
-		t.Errorf("the program has %d lines, want 30 to 65", lines)
-	}
-}
 
 func TestQuotaFollowsLabel(t *testing.T) {
 	env := sandbox.ForTest(t, sandbox.TestOptions{})
