@@ -42,8 +42,8 @@ type ConditionManager interface {
 	ClearCondition(t string) error
 
 	// MarkTrue sets the condition of type t to True. If all dependents are True, the happy condition becomes True, with
-	// the happy reason of the set and no message. In a controller, its observedGeneration is then the oldest of those of
-	// its dependents. The message is formatted as by fmt.Sprintf.
+	// the happy reason of the set and no message. In a controller, its observedGeneration is then the oldest
+	// observedGeneration of its dependents. The message is formatted as by fmt.Sprintf.
 	MarkTrue(t string, reason, messageFormat string, messageA ...interface{})
 
 	// MarkUnknown sets the condition of type t to Unknown. If t is a dependent, the happy condition becomes Unknown with

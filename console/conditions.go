@@ -62,7 +62,7 @@ func conditionsOf(h recorder.History) []Condition {
 	return conditions
 }
 
-// timeOf returns the time of a cause, or that of its run if it is unknown.
+// timeOf returns the time of a cause, or the time of its run if it is unknown.
 func timeOf(cause recorder.Cause, run recorder.Run) time.Time {
 	if cause.At.IsZero() {
 		return run.Started

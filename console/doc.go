@@ -36,8 +36,8 @@
 //
 //	traffic.sidecar.istio.io/excludeInboundPorts: "8080"
 //
-// The page of permissions shows what the identity of the program may do, not that of the reader. It asks the API server
-// with reviews, which each user may send and which persist nothing, only while the page is open.
+// The page of permissions shows what the identity of the program may do, not what the reader may do. It asks the API
+// server with reviews, which each user may send and which persist nothing, only while the page is open.
 //
 // Values of Secrets are never shown. See [trueup.dev/observe/recorder] for other values that must not be shown.
 package console

@@ -122,7 +122,7 @@ func dict(pairs ...any) map[string]any {
 	return values
 }
 
-// showsError reports whether the error of a step differs from those of its calls.
+// showsError reports whether the error of a step differs from the errors of its calls.
 func showsError(n *node) bool {
 	for _, call := range n.Calls {
 		if call.Error != "" && strings.Contains(n.Error, call.Error) {

@@ -34,8 +34,8 @@ const pageSize = 100
 // served below any path with [http.StripPrefix]; then requests without the slash after that path must be redirected, as
 // [http.ServeMux] does. It is safe for concurrent use.
 //
-// Hubs are those of the managers whose controllers the recorder observes. They are needed for the trees of reconcilers:
-// without them, only executed steps are shown.
+// Hubs are the hubs of the managers whose controllers the recorder observes. They are needed for the trees of
+// reconcilers: without them, only executed steps are shown.
 //
 // It has no page of permissions, which needs a manager: use [AddToManager].
 func Handler(r *recorder.Recorder, hubs ...*observe.Hub) http.Handler {
@@ -72,7 +72,7 @@ type handler struct {
 
 // page is what is shown at a path.
 type page struct {
-	// Template is the name of the template of the content, and Title is that of the page.
+	// Template is the name of the template of the content, and Title is the title of the page.
 	Template, Title string
 	// Search is the content of the search field, and IsFiltered reports whether only some objects are selected.
 	Search     string
@@ -332,7 +332,7 @@ type Object struct {
 	Conditions []Condition `json:"conditions"`
 	// Related are the objects that the reconciles were caused by, wrote, or read from the API server.
 	Related []Related `json:"related"`
-	// Problems are those of the controller.
+	// Problems are the problems of the controller.
 	Problems []recorder.Problem `json:"problems,omitempty"`
 	// Occupied is set if all workers of the controller are busy with other objects.
 	Occupied *Occupied `json:"occupied,omitempty"`

@@ -23,7 +23,8 @@ import (
 	"trueup.dev/observe"
 )
 
-// Permissions is the JSON of the page of permissions: what the identity of the program may do, not that of the reader.
+// Permissions is the JSON of the page of permissions: what the identity of the program may do, not what the reader may
+// do.
 type Permissions struct {
 	// User is the name of the identity. It is empty if it is unknown.
 	User string `json:"user,omitempty"`

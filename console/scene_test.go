@@ -46,8 +46,8 @@ import (
 // tenants is the number of objects of a second controller.
 const tenants = 10_000
 
-// scene is a manager with a console that shows what an operator may find at night: the Databases of the example, of
-// which one exceeds a quota, another controller changes one back and forth, and one lacks a Secret; and many healthy
+// scene is a manager with a console that shows what an operator may find at night: the Databases of the example, one
+// exceeds a quota, one is changed back and forth by another controller, and one lacks a Secret; and many healthy
 // objects of another controller.
 type scene struct {
 	address  string // of the server of the console
@@ -187,7 +187,7 @@ func (s *scene) reconcileTenant(name string) {
 // addAutoscaler adds a controller that changes what the controller of Databases writes.
 func addAutoscaler(t *testing.T, mgr ctrl.Manager) {
 	t.Helper()
-	c := mgr.GetClient() // its loop is that of the Database
+	c := mgr.GetClient() // the Database is in a loop with it
 	reconcileStatefulSet := reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 		var set appsv1.StatefulSet
 		if err := c.Get(ctx, r.NamespacedName, &set); err != nil || !strings.HasPrefix(set.Name, "analytics") {

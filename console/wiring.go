@@ -113,7 +113,8 @@ func (t *wiringTree) insert(s recorder.StepStats) {
 	t.rows = slices.Insert(t.rows, at, r)
 }
 
-// leads reports whether a path is that of a row or of a step below it. An element "*" of the row matches any element.
+// leads reports whether a path is the path of a row or of a step below it. An element "*" of the row matches any
+// element.
 func leads(row, path []string) bool {
 	if len(row) == 0 || len(row) > len(path) {
 		return false
@@ -126,7 +127,7 @@ func leads(row, path []string) bool {
 	return true
 }
 
-// together adds the outcomes and costs of a step to those of other items of the same reconciler.
+// together adds the outcomes and costs of a step to the outcomes and costs of other items of the same reconciler.
 func together(all *recorder.StepStats, s recorder.StepStats) *recorder.StepStats {
 	if all == nil {
 		return &s

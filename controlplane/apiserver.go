@@ -155,7 +155,7 @@ func apiServerOptions(
 	s.EndpointReconcilerType = string(reconcilers.NoneEndpointReconcilerType)
 	s.ServiceClusterIPRanges = serviceRange
 	s.KubeletConfig.TLSClientConfig.CAFile = keys.ca.file
-	// The proxy of nodes would look up a name, even that of a node.
+	// The proxy of nodes would look up a name, even the name of a node.
 	s.KubeletConfig.PreferredAddressTypes = []string{string(corev1.NodeInternalIP), string(corev1.NodeExternalIP)}
 	s.AllowPrivileged = true
 

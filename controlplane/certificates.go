@@ -40,7 +40,7 @@ func (a *authority) pem() []byte { return encodeCertificate(a.cert) }
 type credentials struct{ cert, key []byte }
 
 // pki holds all certificates and keys. There are two authorities, because a client certificate must never be accepted
-// as that of the front proxy.
+// as the certificate of the front proxy.
 type pki struct {
 	ca, frontProxyCA            *authority
 	servingCert, servingKey     string // files

@@ -49,8 +49,8 @@
 // # Pods
 //
 // A node named "trueup" is Ready, and pods become Running and Ready on it, but no container is executed. Pods that do
-// not restart, as those of a Job, succeed a moment later. The annotation trueup.dev/pod-phase in a pod template selects
-// another outcome for tests: Pending, Running, NotReady, Succeeded or Failed. The annotations trueup.dev/pod-cpu and
-// trueup.dev/pod-memory are the usage on which a HorizontalPodAutoscaler acts. Taints, node selectors, resource
-// requests and unbound claims do not keep a pod from running.
+// not restart, such as the pods of a Job, succeed a moment later. The annotation trueup.dev/pod-phase in a pod template
+// selects another outcome for tests: Pending, Running, NotReady, Succeeded or Failed. The annotations
+// trueup.dev/pod-cpu and trueup.dev/pod-memory are the usage on which a HorizontalPodAutoscaler acts. Taints, node
+// selectors, resource requests and unbound claims do not keep a pod from running.
 package controlplane

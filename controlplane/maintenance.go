@@ -19,7 +19,7 @@ const (
 	maintenanceInterval = time.Second
 	maintenanceTimeout  = 30 * time.Second
 
-	// A compaction costs time for each object, so that it waits for some revisions, or for some time.
+	// A compaction costs time for each object. Therefore it waits for some revisions, or for some time.
 	compactionRevisions = 5_000
 	compactionBytes     = 8 << 20
 	compactionInterval  = time.Minute

@@ -52,7 +52,7 @@ type Options struct {
 	EmulatedVersion string
 
 	// AuditLog is a file to which kube-apiserver appends its audit events, one JSON document a line. Requests are logged
-	// when they are complete, writes with their bodies, except for those of Secrets and tokens. The flag
+	// when they are complete, writes with their bodies, except for the bodies of Secrets and tokens. The flag
 	// "audit-policy-file" in APIServerArgs selects other events. The file is created if it does not exist, and never
 	// removed. Default: no audit log.
 	AuditLog string

@@ -82,7 +82,7 @@ func Example_castResource() {
 }
 
 // region ducks-root
-// ScaleDownReconciler reconciles a kind of which only the replicas are known.
+// ScaleDownReconciler reconciles a kind when only its replicas are known.
 func ScaleDownReconciler(gvk schema.GroupVersionKind, c reconcilers.Config) *reconcilers.ResourceReconciler[*Scalable] {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return &reconcilers.ResourceReconciler[*Scalable]{

@@ -42,7 +42,7 @@ func (printedRecords) Publish(_ context.Context, r dns.Record) error {
 }
 
 func (printedRecords) Withdraw(_ context.Context, owner string) error {
-	fmt.Println("withdraw those of", owner)
+	fmt.Println("withdraw the records of", owner)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func Example_finalizer() {
 	// Output:
 	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/dns-record"
 	// publish bakery.example.com
-	// withdraw those of bakery
+	// withdraw the records of bakery
 	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/dns-record"
 }
 

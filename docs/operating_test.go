@@ -183,7 +183,7 @@ func TestDashboardShowsMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained compares the alerts of the rule file with those of the guide.
+// TestAlertsAreExplained compares the alerts of the rule file with the alerts of the guide.
 func TestAlertsAreExplained(t *testing.T) {
 	registry := registered(t)
 	alerts := readFile(t, "operating/alerts.yaml")

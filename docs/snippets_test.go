@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the guides. Their Go snippets are in the files beside them, or in those of another module, between
+// Package docs holds the guides. Their Go snippets are in the files beside them, or in files of another module, between
 // comments
 //
 //	// region name

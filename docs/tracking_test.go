@@ -99,8 +99,8 @@ func TestTrackingLogs(t *testing.T) {
 
 var reconcileID = regexp.MustCompile(` "reconcileID"="[^"]*"`)
 
-// trackingLog runs a controller with a site whose theme does not exist, and returns the log line with the text.
-// The namespace is that of the guide, and IDs are removed.
+// trackingLog runs a controller with a site whose theme does not exist, and returns the log line with the text. The
+// namespace is the namespace of the guide, and IDs are removed.
 func trackingLog(t *testing.T, r reconcilers.SubReconciler[*websitev1.Website], text string) string {
 	t.Helper()
 	env := sandbox.ForTest(t, sandbox.TestOptions{CRDs: []any{website.CRDs()}})

@@ -19,7 +19,7 @@ type memory struct {
 
 // remembered is what is known about the external resource of one Kubernetes resource.
 type remembered struct {
-	// created is an ID that Create has returned, and that was not observed since. The attempt is that of its token.
+	// created is an ID that Create has returned, and that was not observed since. The attempt is the one of its token.
 	created string
 	attempt int
 	// deleted is an ID for which Delete was called.

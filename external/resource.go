@@ -38,7 +38,7 @@ const (
 	Retain DeletionPolicy = "Retain"
 )
 
-// Resource is a sub reconciler for one resource outside of Kubernetes, for example a bucket of a cloud: it creates,
+// Resource is a subreconciler for one resource outside of Kubernetes, for example a bucket of a cloud: it creates,
 // observes, updates and deletes it.
 //
 // Before the external resource is created, a finalizer on the Kubernetes resource records that it may exist, and a
@@ -64,8 +64,8 @@ const (
 // follow a creation do not run.
 //
 // Events on the Kubernetes resource: Normal ExternalCreated, ExternalFound, ExternalImported, ExternalUpdated,
-// ExternalDeleted and ExternalRetained, Warning ExternalMissing, and those of the finalizer. Errors of the functions
-// are returned. The permissions are those of [reconcilers.WithFinalizer].
+// ExternalDeleted and ExternalRetained, Warning ExternalMissing, and the events of the finalizer. Errors of the
+// functions are returned. The permissions are the permissions of [reconcilers.WithFinalizer].
 type Resource[Type client.Object, External any] struct {
 	// Name identifies the reconciler in logs and the external resource in events, for example `Bucket`. Required.
 	Name string

@@ -12,7 +12,7 @@
 //	graph.Main(scheme, setUp)
 //
 // The reconcilers of packages reconcilers and operator describe themselves. What a function of the user reads and
-// writes is unknown unless it is declared, with the field Describe of a SyncReconciler. A sub reconciler, watcher or
+// writes is unknown unless it is declared, with the field Describe of a SyncReconciler. A subreconciler, watcher or
 // object manager of the user may implement [Describer]:
 //
 //	func (r *Quota) DescribeTo(n *graph.Node) {

@@ -35,7 +35,7 @@ func Of(reconcilers ...any) *Graph {
 	return g
 }
 
-// describe describes a root. The scheme is used if the root has none. A root may wrap another one, as that of an
+// describe describes a root. The scheme is used if the root has none. A root may wrap another one, as the root of an
 // observed controller does.
 func describe(reconciler any, scheme *runtime.Scheme) *Node {
 	for {

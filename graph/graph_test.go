@@ -141,7 +141,7 @@ func (p *paths) StepStarted(ctx context.Context, started internalstep.Started) c
 
 func (*paths) StepFinished(context.Context, internalstep.Finished) {}
 
-// The paths of nodes are those of the steps that really run.
+// The paths of nodes are the paths of the steps that really run.
 func TestFind_WhichReconcilerIsThisStep(t *testing.T) {
 	root := everyKind(inMemory())
 	observer := &paths{}

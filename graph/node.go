@@ -76,7 +76,7 @@ type Node struct {
 	Webhook string `json:"webhook,omitempty"`
 	// SetUp reports whether the tree is set up. Before that, watches of Setup functions are unknown. Only roots have it.
 	SetUp bool `json:"setUp,omitempty"`
-	// Access are the permissions that this reconciler needs, without those of nested reconcilers.
+	// Access are the permissions that this reconciler needs, without the permissions of nested reconcilers.
 	Access []Access `json:"access,omitempty"`
 	// Nodes are the nested reconcilers, in order.
 	Nodes []*Node `json:"nodes,omitempty"`

@@ -19,7 +19,7 @@ import (
 
 type resource = v1.Resource
 
-// silent is a sub reconciler of the user that does not describe itself. It watches Nodes.
+// silent is a subreconciler of the user that does not describe itself. It watches Nodes.
 type silent struct{}
 
 func (silent) SetupWithManager(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
@@ -31,7 +31,7 @@ func (silent) Reconcile(context.Context, *resource) (reconcilers.Result, error) 
 	return reconcilers.Result{}, nil
 }
 
-// quota is a sub reconciler of the user that describes itself.
+// quota is a subreconciler of the user that describes itself.
 type quota struct {
 	silent
 

@@ -34,7 +34,7 @@ type tinyAPI struct {
 	forgotten int
 	watches   map[*tinyWatch]bool
 	down      bool
-	// reads counts reads of objects, except those of the reflector.
+	// reads counts reads of objects, except reads of the reflector.
 	reads int
 }
 

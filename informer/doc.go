@@ -9,8 +9,8 @@
 // All of them take [Options], which select the objects and validate the selection.
 //
 // [View] makes a controller use an informer: it returns a view of the manager, and everything that is made from the
-// view reads the kind from the informer and receives its events. Both styles of controllers work on a view, those of
-// trueup.dev/reconcilers and those of trueup.dev/operator:
+// view reads the kind from the informer and receives its events. Both styles of controllers work on a view, controllers
+// of trueup.dev/reconcilers and controllers of trueup.dev/operator:
 //
 //	blue, err := informer.DefaultSupplier(kind, mgr, informer.Options{LabelFilters: []string{"team=blue"}})
 //	...

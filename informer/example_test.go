@@ -37,7 +37,7 @@ func (secretWatcher) Delete(_ context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// A controller of Secrets keeps only those of one team in memory, independently of the manager's cache.
+// A controller of Secrets keeps only the Secrets of one team in memory, independently of the manager's cache.
 func ExampleView() {
 	setup := func(ctx context.Context, mgr ctrl.Manager) error {
 		blue, err := informer.DefaultSupplier(secrets, mgr, informer.Options{

@@ -43,8 +43,8 @@ func (l *listeners) AddEventHandlerWithResyncPeriod(
 	return l.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions implements [cache.Informer]. The resync period must be that of the informer, or 0 for
-// none.
+// AddEventHandlerWithOptions implements [cache.Informer]. The resync period must be the resync period of the informer,
+// or 0 for none.
 func (l *listeners) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {

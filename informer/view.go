@@ -32,9 +32,9 @@ import (
 // the objects of the informer. Other controllers are not affected.
 //
 // The manager starts the informer and waits for it before it starts controllers. Until the informer has all objects,
-// the manager is not ready: the check `informer-<name>` reports the reason, and `informer-<name>-2` is that of a second
-// view of the manager with the same name. Each informer can be passed to View only once. To use several informers, make
-// a view of a view.
+// the manager is not ready: the check `informer-<name>` reports the reason, and `informer-<name>-2` is the check of a
+// second view of the manager with the same name. Each informer can be passed to View only once. To use several
+// informers, make a view of a view.
 //
 // View makes no request. While the API server is unreachable, or does not serve the kind, the manager waits and
 // retries. The reason is logged once, and the metric trueup_informer_start_failures_total counts the failures.

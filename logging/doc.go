@@ -20,7 +20,7 @@
 //	Warn     V(0), see below    WARN
 //	Error    error              ERROR
 //
-// Logr has no warnings. A warning is passed on as a warning if the sink also supports those of slog, as the sinks of
+// Logr has no warnings. A warning is passed on as a warning if the sink also supports warnings of slog, as the sinks of
 // zap and klog do. Other sinks get an Info entry with the pair "severity", "warning". It is not an error entry, because
 // errors of logr cannot be disabled and are often counted.
 //

@@ -32,9 +32,9 @@ type CacheWait struct {
 	Kind       schema.GroupVersionKind
 	// Since is the start of the wait.
 	Since time.Time
-	// Err is the error of a list of the kind, or says that all controllers wait for another cluster. It is nil if the
-	// list succeeds, and if it cannot be tried: in another cluster than that of the manager, and for informers that are
-	// not those of controller-runtime.
+	// Err is the error of a list of the kind, or says that all controllers wait for another cluster. It is nil if the list
+	// succeeds, and if it cannot be tried: in another cluster than the cluster of the manager, and for informers that are
+	// not made by controller-runtime.
 	Err error
 	// Ended reports whether the wait is over, because the cache has been filled or the controller stops.
 	Ended bool

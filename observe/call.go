@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The verbs of calls are those of RBAC: get, list, create, update, patch, delete and deletecollection. A server-side
-// apply is a patch with [Call.Apply].
+// The verbs of calls are the verbs of RBAC: get, list, create, update, patch, delete and deletecollection. A
+// server-side apply is a patch with [Call.Apply].
 const (
 	VerbGet              = "get"
 	VerbList             = "list"
@@ -52,7 +52,7 @@ type Call struct {
 	// false if Before is unknown, or older than the object on the server.
 	NoOp bool
 	// Dropped are the fields that the API server has not stored, because the schema of the kind does not have them. It is
-	// empty if they are unknown, as for clients that are not that of the manager.
+	// empty if they are unknown, as for clients other than the client of the manager.
 	Dropped []string
 	// Items is the number of objects that a list returned.
 	Items int

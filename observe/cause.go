@@ -59,12 +59,12 @@ type Cause struct {
 	// At is the time when the cause occurred.
 	At time.Time
 	// Kind, Object and Verb are the kind, the namespace and name, and the change of the object of the event. They are
-	// empty for causes that are no event.
+	// empty for causes that are not an event.
 	Kind   schema.GroupVersionKind
 	Object types.NamespacedName
 	Verb   Verb
-	// Count is the number of equal causes that are merged into this one, at least 1. The other fields are those of the
-	// last.
+	// Count is the number of equal causes that are merged into this one, at least 1. The other fields are the fields of
+	// the last.
 	Count int
 	// After is the delay of a requeue, a retry or a wait.
 	After time.Duration
@@ -77,7 +77,7 @@ type Cause struct {
 }
 
 // EventObject returns the object of the event, after it. It belongs to a cache and must not be changed. It is nil for
-// causes that are no event of an object.
+// causes that are not an event of an object.
 func (c *Cause) EventObject() client.Object { return c.after }
 
 // Change is a changed field.
@@ -86,8 +86,8 @@ type Change struct {
 	// by their index. The path of a condition contains what changed after a colon, with its status and reason: "added,
 	// status True". In JSON, that is the value of condition, and path is the path of the field.
 	Path string `json:"path"`
-	// Before and After are the values as JSON. They are empty if the value is missing, and "•••" if it is masked. Those
-	// of a condition are its messages, if these differ.
+	// Before and After are the values as JSON. They are empty if the value is missing, and "•••" if it is masked. The
+	// values of a condition are its messages, if these differ.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }

@@ -91,7 +91,7 @@ type controllerObserver struct {
 	log        logr.Logger
 	mgr        manager.Manager
 	watchdog   watchdog
-	// otherCaches holds the caches of its sources that are not that of the manager, by their address.
+	// otherCaches holds the caches of its sources that are not the cache of the manager, by their address.
 	otherCaches sync.Map
 
 	announcedMu sync.Mutex
@@ -133,7 +133,7 @@ func (c *controllerObserver) observe(ctx context.Context, req reconcile.Request)
 		panicked := recover()
 		if panicked != nil {
 			finished.Panic = panics.Text(panicked)
-			defer panic(panicked) // the stack is still that of the first panic, below this function
+			defer panic(panicked) // the stack is still the stack of the first panic, below this function
 		}
 		c.watchdog.ended(run)
 		run.finish()

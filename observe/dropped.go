@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxDropped limits the fields that are kept of one run, and maxAnnounced those of a controller.
+	// maxDropped limits the fields that are kept of one run, and maxAnnounced limits the fields of a controller.
 	maxDropped   = 20
 	maxAnnounced = 1000
 )

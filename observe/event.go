@@ -34,7 +34,7 @@ type ReconcileFinished struct {
 	// controllers that have no steps.
 	Failures []Failure
 	// Refused are the writes of the run that the API server refused for a reason that reconcilers do not expect, see
-	// [Call.Refused], without those of objects that a later write of the run succeeded for. Reconcilers often put such an
+	// [Call.Refused], without writes of objects that a later write of the run succeeded for. Reconcilers often put such an
 	// error into a condition and return none. The creation of a child whose name is taken is among them if a reconciler of
 	// this module reflects it, with the owner of the object that has the name. At most 100 are kept.
 	Refused []Failure
@@ -77,7 +77,7 @@ type StepStarted struct {
 // StepFinished is the end of a step.
 type StepFinished struct {
 	Run *Run
-	// Path and Item are those of [StepStarted].
+	// Path and Item are the same as in [StepStarted].
 	Path []string
 	Item bool
 	// Result and Err are what the step returned. Both are zero if it panicked.

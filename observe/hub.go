@@ -127,7 +127,7 @@ func (h *Hub) Remove(listener Listener) {
 	})
 }
 
-// index returns the index of a listener among those of a hub, or -1.
+// index returns the index of a listener among the listeners of a hub, or -1.
 func index(all []Listener, listener Listener) int {
 	return slices.IndexFunc(all, func(l Listener) bool { return same(l.(*tee).listeners[0], listener) })
 }

@@ -10,9 +10,9 @@ type Listener interface {
 	// steps run in several goroutines. Calls for several runs are concurrent. Observe must not change what an event
 	// refers to.
 	//
-	// The context is that of the reconcile. For [ReconcileStarted] and [StepStarted], the reconcile or the step continues
-	// with the returned context, for example with a span of a trace. It must be derived from ctx. For other events it is
-	// ignored.
+	// The context is the context of the reconcile. For [ReconcileStarted] and [StepStarted], the reconcile or the step
+	// continues with the returned context, for example with a span of a trace. It must be derived from ctx. For other
+	// events it is ignored.
 	Observe(ctx context.Context, event Event) context.Context
 }
 

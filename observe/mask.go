@@ -109,7 +109,7 @@ func below(paths []string, names ...string) []string {
 // salt keeps values from being guessed.
 var salt = maphash.MakeSeed()
 
-// isHidden reports whether the value at a path is masked. Labels and the type of a Secret are no secrets.
+// isHidden reports whether the value at a path is masked. Labels and the type of a Secret are not secrets.
 func (m masking) isHidden(path string) bool {
 	if m.secret {
 		for _, field := range []string{"data.", "stringData.", "metadata.annotations."} {

@@ -22,7 +22,7 @@ const early = 20 * time.Millisecond
 type pending struct {
 	mu       sync.Mutex
 	requests map[reconcile.Request]*waiting
-	// blank is empty. It saves an allocation for requests of which nothing is recorded.
+	// blank is empty. It saves an allocation for requests without a recorded cause.
 	blank waiting
 }
 
@@ -142,8 +142,8 @@ func (p *pending) ended(req reconcile.Request, run *Run, failed bool, next *Caus
 	})
 }
 
-// merge adds an equal cause, and reports whether it was equal. An update keeps the first state of its object, so that
-// its changes are those of all merged updates.
+// merge adds an equal cause, and reports whether it was equal. An update keeps the first state of its object. Therefore
+// its changes are the changes of all merged updates.
 func (c *Cause) merge(other Cause) bool {
 	if c.Type != other.Type || c.Kind != other.Kind || c.Object != other.Object || c.Verb != other.Verb {
 		return false

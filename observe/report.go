@@ -17,7 +17,7 @@ type Reported interface {
 	during(r *running)
 }
 
-// IsObserved reports whether a context is that of a run that is observed.
+// IsObserved reports whether a context is the context of a run that is observed.
 func IsObserved(ctx context.Context) bool { return runningFrom(ctx) != nil }
 
 // Report passes an event to the listeners of the run of a context, and sets the Run of the event. Without a run, it
@@ -41,8 +41,8 @@ type StaleWait struct {
 }
 
 // LoopFound means that reconciles of an object repeat without a reason from outside, or that another client changes
-// what they write back and forth. Reconcilers of this module delay further reconciles of the object. Those of other
-// reconcilers are not delayed, and the event is repeated at most twice a minute while the loop lasts.
+// what they write back and forth. Reconcilers of this module delay further reconciles of the object. The reconciles of
+// other reconcilers are not delayed, and the event is repeated at most twice a minute while the loop lasts.
 type LoopFound struct {
 	Run *Run
 	// Reconciler is the name of the root reconciler, and Cause is what keeps the loop going. Both are empty if the

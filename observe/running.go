@@ -38,7 +38,7 @@ type rare struct {
 	refused []refusedWrite
 	// delayed is the reason for the delay of the next reconcile, or "".
 	delayed CauseType
-	// dropped holds the fields that writes have lost, until the call that has lost them ends, and lost holds those of
+	// dropped holds the fields that writes have lost, until the call that has lost them ends, and lost holds the fields of
 	// ended calls.
 	dropped []droppedField
 	lost    []lostFields

@@ -15,7 +15,7 @@ import (
 	"trueup.dev/internal/engine/lifecycle"
 )
 
-// errOtherCluster is the reason of a wait for a cache that is not that of the manager.
+// errOtherCluster is the reason of a wait for a cache that is not the cache of the manager.
 var errOtherCluster = errors.New("it belongs to another cluster, which was added with mgr.Add(cluster). Add it with " +
 	"mgr.Add(manager.RunnableFunc(cluster.Start)), and only the controllers that watch the cluster wait for it")
 
@@ -90,7 +90,7 @@ func (w *startWaits) check(ctx context.Context, since time.Time) {
 	}
 }
 
-// unfilledElsewhere returns the kinds of other caches than that of the manager that the controllers watch.
+// unfilledElsewhere returns the kinds of other caches than the cache of the manager that the controllers watch.
 func (w *startWaits) unfilledElsewhere() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{}
 	w.hub.controllers.Range(func(_, pointer any) bool {
@@ -120,7 +120,7 @@ func (w *startWaits) end(wait *CacheWait) {
 	w.observeAll(context.Background(), &ended)
 }
 
-// observeAll passes a wait to the listeners as that of each controller.
+// observeAll passes a wait to the listeners as the wait of each controller.
 func (w *startWaits) observeAll(ctx context.Context, wait *CacheWait) {
 	for _, name := range w.hub.Controllers() {
 		of := *wait

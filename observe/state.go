@@ -18,7 +18,7 @@ type State struct {
 	Deleting bool
 	// Ready is the status of the condition Ready, and "" without such a condition.
 	Ready metav1.ConditionStatus
-	// ReadyReason and ReadyMessage are those of the condition Ready.
+	// ReadyReason and ReadyMessage are the reason and the message of the condition Ready.
 	ReadyReason, ReadyMessage string
 }
 
@@ -34,8 +34,8 @@ func (c *Cause) SpecChanged() bool {
 	return false
 }
 
-// ResourceVersion returns the resource version of the object after the event, or "" if it is unknown. It is that of the
-// last update, if several are merged.
+// ResourceVersion returns the resource version of the object after the event, or "" if it is unknown. It is the one of
+// the last update, if several are merged.
 func (c *Cause) ResourceVersion() string {
 	if c.after == nil {
 		return ""

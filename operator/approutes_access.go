@@ -28,7 +28,7 @@ import (
 
 const (
 	// reviewTTL and reviewTimeout are the defaults of API servers that delegate to another one. The filters of
-	// controller-runtime use an answer for minutes, and authorize the path as if it were not that of a resource.
+	// controller-runtime use an answer for minutes, and authorize the path as if it were not the path of a resource.
 	reviewTTL     = 10 * time.Second
 	reviewTimeout = 10 * time.Second
 	// maxReviews limits the memory for answers.
@@ -45,7 +45,7 @@ type reviews struct {
 
 func newReviews(config *rest.Config) (*reviews, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 200, 400 // those of API servers that delegate; all users share the client
+	config.QPS, config.Burst = 200, 400 // as in API servers that delegate; all users share the client
 	tokens, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -175,8 +175,8 @@ func reviewed[Q, A any](
 	return answer, err
 }
 
-// errUnreviewed is the error of a request of the app itself. Its status is not that of the response: if the API server
-// forbids the request, the app lacks a permission, and not the user.
+// errUnreviewed is the error of a request of the app itself. Its status is not the status of the response: if the API
+// server forbids the request, the app lacks a permission, and not the user.
 var errUnreviewed = errors.New("unable to authenticate or authorize the user")
 
 func unreviewed(resource string, err error) error {

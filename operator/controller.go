@@ -41,7 +41,7 @@ type Controller[Type resource.Object] struct {
 
 	// Handlers are called for every resource, in order. A failure of one handler does not stop those that follow, see
 	// [FanOut]. Use [WatcherReconciler], [AsSubReconciler], [OpinionatedWatcher] or [NewOpinionated] to make
-	// them. Any other sub reconciler works too, but is not called for resources that no longer exist. Required.
+	// them. Any other subreconciler works too, but is not called for resources that no longer exist. Required.
 	Handlers []reconcilers.SubReconciler[Type]
 
 	// SkipStatusUpdate is for kinds whose status belongs to another controller. The controller does not write the

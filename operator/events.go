@@ -18,9 +18,9 @@ import (
 //	cache -> ledgerPredicate -> the user's predicates -> queue -> Reconcile
 //
 // The ledger must record an event before the queue receives its request, so that the request sees the event, and must
-// also record the events that the user's predicates drop. Only a predicate before those of the user is at that place:
-// the builder does not accept another event handler for the resource itself, and a second handler of the cache would
-// run concurrently with the one that fills the queue.
+// also record the events that the user's predicates drop. Only a predicate before the predicates of the user is at that
+// place: the builder does not accept another event handler for the resource itself, and a second handler of the cache
+// would run concurrently with the one that fills the queue.
 func (r *WithEdge[T]) listen(ctx context.Context, bldr *reconcilers.Builder) {
 	r.init()
 	if !r.listens {

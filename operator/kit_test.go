@@ -149,7 +149,7 @@ func (w *world) stored() *fixture.Resource {
 	return r
 }
 
-// context returns the context of sub reconcilers below a root.
+// context returns the context of subreconcilers below a root.
 func (w *world) context() context.Context {
 	ctx := reconcilers.WithStash(context.Background())
 	ctx = reconcilers.StashRequest(ctx, testRequest)

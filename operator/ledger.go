@@ -250,8 +250,8 @@ func sameState(a, b client.Object) bool {
 func sameType(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
 // olderThan reports whether a is an earlier state than b, of the same resource or of another one of the same name. It
-// compares resource versions, because those of one kind come from one source, while the clocks of API servers differ.
-// If they are not comparable, it compares creation times of different resources; otherwise a counts as newer.
+// compares resource versions, because the versions of one kind come from one source, while the clocks of API servers
+// differ. If they are not comparable, it compares creation times of different resources; otherwise a counts as newer.
 func olderThan(a, b client.Object) bool {
 	if order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion()); err == nil {
 		return order < 0

@@ -13,7 +13,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// A call that is repeated has the priority in the queue that its reconciler requests, or else that of its request.
+// A call that is repeated has the priority in the queue that its reconciler requests, or else the priority of its
+// request.
 func TestRepeatedCallsKeepTheirPriority(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err   error

@@ -20,7 +20,7 @@ import (
 	"trueup.dev/logging"
 )
 
-// Runner runs apps: those of package simple and any other [app.App].
+// Runner runs apps: apps of package simple and any other [app.App].
 type Runner struct{ config RunnerConfig }
 
 // RunnerConfig configures the connection to the cluster and the servers of a Runner. An app of package simple also
@@ -50,7 +50,7 @@ type RunnerWebhookConfig struct {
 
 // RunnerTLSConfig names the files of a certificate. They are reloaded when they change.
 type RunnerTLSConfig struct {
-	// CertPath is the path of the certificate, KeyPath that of its key, in PEM.
+	// CertPath is the path of the certificate, KeyPath the path of its key, in PEM.
 	CertPath, KeyPath string
 }
 
@@ -145,7 +145,7 @@ func (r *Runner) Run(ctx context.Context, provider app.Provider) error {
 	return r.runServed(ctx, made, runnable, manifest)
 }
 
-// webhookOwner is an app that serves webhooks itself: those of the app that contains it, or none if outer is nil.
+// webhookOwner is an app that serves webhooks itself: the routes of the app that contains it, or none if outer is nil.
 type webhookOwner interface{ ServeWebhooksOf(outer app.App) }
 
 func (r *Runner) servesWebhooks() bool { return r.config.WebhookConfig != RunnerWebhookConfig{} }
@@ -204,7 +204,7 @@ func hasRoutes(manifest app.ManifestData) bool {
 	})
 }
 
-// servesRoutes reports whether the app has custom routes: those of the manifest, or others that the app knows.
+// servesRoutes reports whether the app has custom routes: the routes of the manifest, or others that the app knows.
 func servesRoutes(made app.App, manifest app.ManifestData) bool {
 	routed, ok := made.(interface{ HasCustomRoutes() bool })
 	return ok && routed.HasCustomRoutes() || hasRoutes(manifest)

@@ -104,7 +104,7 @@ type Failure struct {
 	Error   string  `json:"error"`
 }
 
-// changes compares the objects of the overlay with those of the cluster.
+// changes compares the objects of the overlay with the objects of the cluster.
 func (o *overlay) changes(mask observe.Mask) ([]Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

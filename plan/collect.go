@@ -116,7 +116,8 @@ func (o *overlay) isGarbage(c memapi.Collection, owners map[types.UID]bool) bool
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return owners[ref.UID] })
 }
 
-// dependents finds the objects of the cluster by their owners. It keeps those of the namespaces that were last used.
+// dependents finds the objects of the cluster by their owners. It keeps the objects of the namespaces that were last
+// used.
 type dependents struct {
 	cluster client.Client
 
@@ -217,7 +218,7 @@ func (o *owned) listAll(ctx context.Context, cluster client.Client, kinds []*met
 	return nil
 }
 
-// neverOwned are kinds of which there can be many, and whose owners are no objects that a program deletes.
+// neverOwned are kinds with many objects, whose owners are not objects that a program deletes.
 var neverOwned = []schema.GroupKind{
 	{Kind: "Event"},
 	{Group: "events.k8s.io", Kind: "Event"},

@@ -20,9 +20,9 @@
 // # What the API server decides
 //
 // For each write, the API server is asked by a server-side dry run what it would store: its defaults, webhooks and
-// refusals are those of the cluster. A dry run requires the permission for the write. Where it is forbidden, the plan
-// uses the defaults and the validation that it knows, and says so in [Plan.Unknown]. A plan only needs the verbs get,
-// list and watch.
+// refusals are the ones of the cluster. A dry run requires the permission for the write. Where it is forbidden, the
+// plan uses the defaults and the validation that it knows, and says so in [Plan.Unknown]. A plan only needs the verbs
+// get, list and watch.
 //
 // A program with this package contains parts of an API server, and is about 17 MB larger.
 //

@@ -23,8 +23,8 @@ import (
 // Selection selects objects. The handlers of the controllers' watches decide which requests follow from them, as they
 // do when a controller starts.
 type Selection struct {
-	// Kind is the kind of the objects. If it is empty, all watched kinds are meant, and the plans are those of all
-	// requests that the controllers reconcile when they start.
+	// Kind is the kind of the objects. If it is empty, all watched kinds are meant, and the plans are for all requests
+	// that the controllers reconcile when they start.
 	Kind schema.GroupVersionKind
 	// Namespace is the namespace of the objects. Defaults to all.
 	Namespace string
@@ -39,7 +39,7 @@ type Selection struct {
 // Each calls a function with a plan for each request that follows from the selected objects. Each plan starts from the
 // state of the cluster, not from the plan before. [Options.Parallel] plans are made at the same time; the function is
 // called with one after the other, in the order of the objects. Objects are listed in pages; of the requests only their
-// names stay in memory. The error is that of the function, of a list, or that of [Planner.Plan].
+// names stay in memory. The error is the error of the function, of a list, or of [Planner.Plan].
 func (p *Planner) Each(ctx context.Context, selection Selection, each func(*Plan) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

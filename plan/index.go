@@ -177,7 +177,7 @@ func item(kind schema.GroupVersionKind, list client.ObjectList) (client.Object, 
 		}
 		made, ok := reflect.New(t).Interface().(client.Object)
 		if !ok {
-			return nil, fmt.Errorf("items of %T are no objects", list)
+			return nil, fmt.Errorf("items of %T are not objects", list)
 		}
 		return made, nil
 	}

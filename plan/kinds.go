@@ -38,8 +38,8 @@ type kindSet struct {
 	namespaces map[string]func() (*unstructured.Unstructured, error)
 }
 
-// mapper is the mapper of a cluster, with guesses for kinds that the cluster does not have: that of a fake client may
-// be empty. Requests for kinds that a real cluster does not have fail.
+// mapper is the mapper of a cluster, with guesses for kinds that the cluster does not have: the version of a fake
+// client may be empty. Requests for kinds that a real cluster does not have fail.
 type mapper struct {
 	meta.RESTMapper
 	guess meta.RESTMapper
@@ -158,7 +158,7 @@ func (s *kindSet) definition(
 	)
 }
 
-// opaque returns a definition of a kind of which only the name and the scope are known.
+// opaque returns a definition of a kind if only its name and its scope are known.
 func opaque(mapping *meta.RESTMapping) *apiextensionsv1.CustomResourceDefinition {
 	scope := apiextensionsv1.ClusterScoped
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {

@@ -23,7 +23,7 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// overlay has the objects that a plan has written, above those of a cluster. An object is copied from the cluster
+// overlay has the objects that a plan has written, above the objects of a cluster. An object is copied from the cluster
 // before it is first written. From then on, it is read from the overlay.
 type overlay struct {
 	cluster client.Client

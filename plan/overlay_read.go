@@ -53,7 +53,7 @@ func (o *overlay) getSubresource(ctx context.Context, c *call.Call) error {
 	return c.Do(ctx, o.cluster)
 }
 
-// list lists the objects of the cluster that the overlay does not have, and those of the overlay.
+// list lists the objects of the cluster that the overlay does not have, and the objects of the overlay.
 func (o *overlay) list(
 	ctx context.Context, indexes *indexes, list client.ObjectList, opts ...client.ListOption,
 ) error {

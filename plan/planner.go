@@ -59,7 +59,7 @@ type Options struct {
 type Request struct {
 	// Controller is the name of the controller. It may be empty if there is only one.
 	Controller string `json:"controller,omitempty"`
-	// Namespace and Name are those of the request. Cluster-scoped objects have no namespace.
+	// Namespace and Name are the namespace and the name of the request. Cluster-scoped objects have no namespace.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
@@ -103,8 +103,8 @@ func Run(ctx context.Context, cluster client.Client, setUp SetUp, requests ...Re
 // of the manager.
 //
 // New lets the controllers start their watches, and starts no other runnables. Controllers whose requests are not of
-// the type reconcile.Request have no part in plans. The error is the one of setUp, or that of a watch, or reports that
-// setUp adds no controller.
+// the type reconcile.Request have no part in plans. The error is the one of setUp, or the error of a watch, or reports
+// that setUp adds no controller.
 func New(ctx context.Context, cluster client.Client, setUp SetUp, options Options) (*Planner, error) {
 	if cluster == nil || setUp == nil {
 		return nil, errors.New("plan: a client and a set-up function are required")

@@ -54,7 +54,7 @@ func TestNew_Errors(t *testing.T) {
 	}
 }
 
-// two controllers of one kind, of which one cancels the plan.
+// two controllers of one kind, where one cancels the plan.
 func TestPlanner_Errors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -134,7 +134,7 @@ func TestPlanner_Timeout(t *testing.T) {
 	})
 }
 
-// Are parallel plans those of one after the other, in the same order, by as few requests for namespaces?
+// Are parallel plans the same as plans one after the other, in the same order, by as few requests for namespaces?
 func TestPlanner_Parallel(t *testing.T) {
 	const objects = 60
 	namespaceReads := 0

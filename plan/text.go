@@ -93,7 +93,7 @@ func (c *Change) text(b *strings.Builder) {
 	}
 	b.WriteString("\n")
 	fields := c.Fields
-	if c.Action == Create { // the owner of a new object is no surprise
+	if c.Action == Create { // the owner of a new object is not a surprise
 		fields = slices.DeleteFunc(slices.Clone(fields), func(f observe.Change) bool {
 			return f.Path == "metadata.ownerReferences"
 		})
@@ -251,7 +251,7 @@ func (s *Summary) add(id groupID, f observe.Change, example string) {
 	s.Groups = append(s.Groups, g)
 }
 
-// Text returns the sums as lines, those of most objects first.
+// Text returns the sums as lines, sums of most objects first.
 func (s *Summary) Text() string {
 	var b strings.Builder
 	groups := slices.Clone(s.Groups)

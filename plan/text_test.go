@@ -147,8 +147,8 @@ func TestSummary_Limits(t *testing.T) {
 	}
 }
 
-// Are the paths of a summary in JSON those of fields? What changed of a condition is a value of its own, and the text
-// has both.
+// Are the paths of a summary in JSON the paths of fields? What changed of a condition is a value of its own, and the
+// text has both.
 func TestPathsOfGroupsInJSONAreOfFields(t *testing.T) {
 	var sum Summary
 	sum.Add(&Plan{Changes: []Change{{

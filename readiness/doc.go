@@ -40,8 +40,8 @@
 //
 // # Custom resources
 //
-// The conditions decide, in this order. A condition whose observedGeneration is not that of the object is outdated. It
-// is older after a change, and later if the object was restored from a backup.
+// The conditions decide, in this order. A condition whose observedGeneration is not the generation of the object is
+// outdated. It is older after a change, and later if the object was restored from a backup.
 //
 //   - Stalled is True: Failed (kstatus).
 //   - Failed is True: Failed.

@@ -90,7 +90,7 @@ func terminating(obj client.Object) Readiness {
 	return r
 }
 
-// isTyped reports whether the Go type of an object is that of a built-in kind.
+// isTyped reports whether the Go type of an object is the type of a built-in kind.
 func isTyped(obj client.Object) bool {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return false
@@ -99,7 +99,7 @@ func isTyped(obj client.Object) bool {
 	return err == nil && len(gvks) > 0
 }
 
-// ofMetadata reports how ready an object is of which only the metadata is known.
+// ofMetadata reports how ready an object is if only its metadata is known.
 func ofMetadata(gvk schema.GroupVersionKind) Readiness {
 	if obj, err := scheme.Scheme.New(gvk); err == nil {
 		if _, hasRule := ofBuiltIn(obj); !hasRule {

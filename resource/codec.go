@@ -22,7 +22,7 @@ const (
 	KindEncodingJSON KindEncoding = "application/json"
 	// KindEncodingYAML is an encoding that only your own code uses.
 	KindEncodingYAML KindEncoding = "application/yaml"
-	// KindEncodingUnknown is no encoding.
+	// KindEncodingUnknown is not an encoding.
 	KindEncodingUnknown KindEncoding = ""
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 // CopyObject returns a copy of an object, which must be a pointer to a struct. It does not use the DeepCopy methods of
-// the struct itself, which may therefore call it. It uses those of its fields, as described for
+// the struct itself, which may therefore call it. It uses the methods of its fields, as described for
 // [TypedSpecStatusObject]. The copy of nil is nil. It panics if the type of in is not an [Object], as a failed type
 // assertion does.
 func CopyObject(in any) Object {
@@ -28,7 +28,7 @@ func CopyObject(in any) Object {
 //
 //	func (s *WidgetSpec) DeepCopyInto(out *WidgetSpec) { _ = resource.CopyObjectInto(out, s) }
 //
-// It uses those of its fields, as described for [TypedSpecStatusObject]. The error reports arguments that are not
+// It uses the methods of its fields, as described for [TypedSpecStatusObject]. The error reports arguments that are not
 // pointers to structs, and nil.
 func CopyObjectInto[T any](out, in T) error {
 	from, to := reflect.ValueOf(in), reflect.ValueOf(out)

@@ -19,7 +19,7 @@ import (
 	"trueup.dev/internal/objects/nilcheck"
 )
 
-// Store reads and writes objects of several kinds. Its methods behave as those of [TypedStore].
+// Store reads and writes objects of several kinds. Its methods behave as the methods of [TypedStore].
 //
 // Kinds are identified by name: "Kind.version.group", which is Kind.String(), or "Kind.group" or "Kind" if the name is
 // unique in the store. The kind of an object is determined by its apiVersion and kind if they are set, otherwise by its

@@ -23,7 +23,7 @@ const DefaultPerPage = 500
 
 // StoreListOptions select what a store lists. The zero value selects all objects.
 type StoreListOptions struct {
-	// Namespace selects the objects of one namespace. Default: those of all.
+	// Namespace selects the objects of one namespace. Default: objects of all.
 	Namespace string
 	// LabelFilters are label selectors, for example "app=web" or "tier in (a,b)", all of which must match. Default: none.
 	LabelFilters []string

@@ -94,7 +94,7 @@ func (s *TypedStore[T]) Upsert(ctx context.Context, id Identifier, obj T) (T, er
 }
 
 // Delete requests the deletion of the object, which takes place immediately unless it has finalizers. It returns an
-// error if the object does not exist. Options are those of clients, preconditions for example.
+// error if the object does not exist. Options are the options of clients, preconditions for example.
 func (s *TypedStore[T]) Delete(ctx context.Context, id Identifier, opts ...client.DeleteOption) error {
 	err := s.check(id)
 	if err == nil {
@@ -143,8 +143,8 @@ func (s *TypedStore[T]) Merge(ctx context.Context, before, after T, opts ...clie
 // and that are not in obj are removed. A field with another owner is a conflict, which [client.ForceOwnership]
 // resolves.
 //
-// The fields of obj are those of its JSON encoding: a field without omitempty or omitzero is applied even with its zero
-// value.
+// The fields of obj are the fields of its JSON encoding: a field without omitempty or omitzero is applied even with its
+// zero value.
 func (s *TypedStore[T]) Apply(
 	ctx context.Context, obj T, owner client.FieldOwner, opts ...client.ApplyOption,
 ) (T, error) {

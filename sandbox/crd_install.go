@@ -35,7 +35,7 @@ const (
 //
 // A source is a *apiextensionsv1.CustomResourceDefinition, a slice of them, a string with the path of a YAML or JSON
 // file or of a directory, or an fs.FS, such as an embed.FS. In directories and file systems, all .yaml, .yml and .json
-// files are read, at any depth. Files may contain several documents. Other kinds are skipped, such as those of
+// files are read, at any depth. Files may contain several documents. Other kinds are skipped, such as the kind of
 // kustomization.yaml, but at least one document must be a definition. Definitions must be of apiextensions.k8s.io/v1.
 // Fields that are unknown to the API server are errors.
 //

@@ -199,7 +199,7 @@ func yamlDocuments(content []byte) func(yield func(map[string]any, error) bool) 
 		ends := append(documentSeparator.FindAllIndex(content, -1), []int{len(content), len(content)})
 		for i, end := range ends {
 			document := content[begin:end[0]]
-			// Earlier documents become empty lines, so that line numbers in messages are those of the file.
+			// Earlier documents become empty lines, so that line numbers in messages are the line numbers of the file.
 			padding := bytes.Repeat([]byte{'\n'}, bytes.Count(content[:begin], []byte{'\n'}))
 			begin = end[1]
 			text, err := yaml.YAMLToJSONStrict(append(padding, document...))
@@ -298,7 +298,7 @@ func readDefinitions(sources []any) ([]definition, error) {
 	return unique, errors.Join(errs...)
 }
 
-// holdsFiles reports whether a source is not a Go object, of which there may be none.
+// holdsFiles reports whether a source is not a Go object, which need not exist.
 func holdsFiles(source any) bool {
 	switch source.(type) {
 	case string, fs.FS:

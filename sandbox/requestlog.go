@@ -226,7 +226,7 @@ func table(events []auditEvent) string {
 	return b.String()
 }
 
-// join joins two parts of a name, of which one may be empty.
+// join joins two parts of a name. One may be empty.
 func join(a, separator, b string) string {
 	if a == "" || b == "" {
 		return a + b

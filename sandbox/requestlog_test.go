@@ -19,8 +19,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// TestWhatHasTheAPIServerAnswered shows the log of a test that fails: its requests and those of controllers for its
-// objects, but not those of another test in the same control plane.
+// TestWhatHasTheAPIServerAnswered shows the log of a test that fails: its requests and requests of controllers for its
+// objects, but not requests of another test in the same control plane.
 func TestWhatHasTheAPIServerAnswered(t *testing.T) {
 	t.Setenv(KubeconfigVariable, "")
 	o := TestOptions{LogRequests: true}

@@ -67,7 +67,7 @@ func (o *WebhookOptions) checkShared(e *Env, configurations []webhookConfigurati
 
 // unselective returns the webhooks of a configuration without an object selector.
 func unselective(object *unstructured.Unstructured) ([]admissionregistrationv1.ValidatingWebhook, error) {
-	var c admissionregistrationv1.ValidatingWebhookConfiguration // the fields used here are also those of a mutating one
+	var c admissionregistrationv1.ValidatingWebhookConfiguration // a mutating one has the fields that are used here, too
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &c); err != nil {
 		return nil, err
 	}

@@ -50,8 +50,8 @@ type WebhookOptions struct {
 	// Configurations are the MutatingWebhookConfigurations and ValidatingWebhookConfigurations to register: objects of
 	// these types, slices of them, paths of YAML and JSON files and of directories, and file systems, as for
 	// Sandbox.InstallCRDs. Other kinds in files are skipped, so the directory config/webhook of a kubebuilder project can
-	// be used. Paths of URLs and services are kept. Host, port and certificate are replaced by those of the test. Default:
-	// none.
+	// be used. Paths of URLs and services are kept. Host, port and certificate are replaced by the ones of the test.
+	// Default: none.
 	Configurations []any
 
 	// Conversions are the names of installed CustomResourceDefinitions, such as "websites.example.com", whose versions a

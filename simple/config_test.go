@@ -179,7 +179,7 @@ func TestNewAppListsAllMistakes(t *testing.T) {
 	}
 }
 
-// The options of a kind override those of the app, and Namespaces are ignored for a cluster-scoped kind.
+// The options of a kind override the options of the app, and Namespaces are ignored for a cluster-scoped kind.
 func TestFinalizerSupplierAndNamespaces(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("supplied")

@@ -356,7 +356,7 @@ func TestCustomRoutes(t *testing.T) {
 	}
 }
 
-// An app without a Runner serves its routes itself, those of the app that embeds it. Failures are logged.
+// An app without a Runner serves its routes itself, the routes of the app that embeds it. Failures are logged.
 func TestCustomRoutes_OfAnAppThatRunsItself(t *testing.T) {
 	e := newEnv(t, routeCRDs()...)
 	config := e.routesConfig("alone")

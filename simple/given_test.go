@@ -134,7 +134,8 @@ func TestOpinionatedHandlersAreNotWrappedAgain(t *testing.T) {
 	}
 }
 
-// An OpinionatedReconciler without a finalizer gets that of the app, and also makes an unmanaged kind opinionated.
+// An OpinionatedReconciler without a finalizer gets the finalizer of the app, and also makes an unmanaged kind
+// opinionated.
 func TestOpinionatedReconcilerInAnApp(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	config := e.config("literal")

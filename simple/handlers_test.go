@@ -122,7 +122,7 @@ func TestWeaknessB9_RenamedFinalizer(t *testing.T) {
 	e.WaitForDeletion(widget)
 }
 
-// The settings of a kind override those of the app.
+// The settings of a kind override the settings of the app.
 func TestWeaknessD10_SettingsOfAKind(t *testing.T) {
 	e, calls := newEnv(t), &record{}
 	failing := &simple.Reconciler{ReconcileFunc: func(

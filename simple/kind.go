@@ -68,8 +68,8 @@ type ReconcileOptions struct {
 	// their deletion. Defaults to false.
 	UseOpinionated bool
 	// Finalizer is the name of the finalizer. Defaults to the name that the FinalizerSupplier of the app returns. A name
-	// without a domain, such as those of Grafana App SDK, is allowed for custom resources: the API server accepts it with
-	// a warning.
+	// without a domain, such as the names of Grafana App SDK, is allowed for custom resources: the API server accepts it
+	// with a warning.
 	Finalizer string
 	// FinalizerAliases are former names of the finalizer. They are replaced by Finalizer.
 	FinalizerAliases []string
@@ -79,22 +79,22 @@ type ReconcileOptions struct {
 
 	// Namespace is the namespace to watch. Defaults to the Namespaces of the app.
 	Namespace string
-	// LabelFilters are label selectors. Objects must match all of them. Defaults to those of the app.
+	// LabelFilters are label selectors. Objects must match all of them. Defaults to the selectors of the app.
 	LabelFilters []string
-	// FieldSelectors are field selectors. Objects must match all of them. Defaults to those of the app.
+	// FieldSelectors are field selectors. Objects must match all of them. Defaults to the selectors of the app.
 	FieldSelectors []string
 	// CacheResyncInterval is the time after which the handler is called again for unchanged objects. Defaults to the
 	// interval of the app. If neither is set, it is not called for unchanged objects.
 	CacheResyncInterval time.Duration
-	// InformerSupplier makes the informer of this kind. Defaults to that of the app.
+	// InformerSupplier makes the informer of this kind. Defaults to the supplier of the app.
 	InformerSupplier informer.Supplier
 
 	// React selects the changes that count. Defaults to [operator.ReactSpec] for opinionated handlers, and to
 	// [operator.ReactAny] for others.
 	React operator.React
-	// RetryPolicy decides when to call the handler again after an error. Defaults to that of the app.
+	// RetryPolicy decides when to call the handler again after an error. Defaults to the policy of the app.
 	RetryPolicy operator.RetryPolicy
-	// RetryDequeuePolicy decides whether a change replaces a retry. Defaults to that of the app.
+	// RetryDequeuePolicy decides whether a change replaces a retry. Defaults to the policy of the app.
 	RetryDequeuePolicy operator.RetryDequeuePolicy
 	// OnError is called for every failed attempt of the handler, whether it is retried or not, before the ErrorHandler
 	// of the app's InformerOptions. Optional.
@@ -245,7 +245,7 @@ func (r *reportingTree) Reconcile(ctx context.Context, object resource.Object) (
 	return result, err
 }
 
-// informerOptions returns the options of the app, overridden by those of the kind.
+// informerOptions returns the options of the app, overridden by the options of the kind.
 func (h *handled) informerOptions(options informer.Options) informer.Options {
 	if h.kind.Scope() == resource.ClusterScope {
 		options.Namespaces = nil

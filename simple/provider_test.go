@@ -104,7 +104,7 @@ simple.example.com/v2, Kind=Widget is not among ManagedKinds`
 	}
 }
 
-// The routes of a manifest are compared with those of the app, and paths with and without slashes are equal.
+// The routes of a manifest are compared with the routes of the app, and paths with and without slashes are equal.
 func TestValidateManifest_CustomRoutes(t *testing.T) {
 	config := simple.AppConfig{
 		Name: "routes", KubeConfig: rest.Config{Host: "nowhere.invalid"}, MetricsBindAddress: "0", HealthBindAddress: "0",

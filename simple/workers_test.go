@@ -14,8 +14,8 @@ import (
 	"trueup.dev/simple"
 )
 
-// The numbers of workers of an app and of a kind are those of the kind's controller, which handles as many objects at
-// the same time.
+// The numbers of workers of an app and of a kind are the numbers of the kind's controller, which handles as many
+// objects at the same time.
 func TestWorkers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ofApp  uint64

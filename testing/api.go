@@ -21,7 +21,7 @@ type api struct {
 	client client.Client
 	// reader is the APIReader of the config.
 	reader client.Reader
-	// discovery is that of the config. Nil for one that serves the GivenAPIResources.
+	// discovery is the discovery client of the config. Nil for one that serves the GivenAPIResources.
 	discovery discovery.DiscoveryInterface
 	// addGiven adds objects as if they had been given from the start.
 	addGiven func(obj client.Object) error

@@ -580,15 +580,15 @@ func TestNormalizedObjects(t *testing.T) {
 		}
 		return api, nil
 	}
-	labelled := func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"by": "server"} }
+	labeled := func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"by": "server"} }
 	c.ExpectCreates = []client.Object{theMap(renamed("a"))}
 	c.mustDo(t, func(ctx context.Context, c reconcilers.Config) error {
-		return c.Create(ctx, theMap(renamed("a"), labelled))
+		return c.Create(ctx, theMap(renamed("a"), labeled))
 	})
 	c.AssertExpectations(t)
 
 	c.mustDo(t, func(ctx context.Context, c reconcilers.Config) error {
-		return c.Create(ctx, theMap(renamed("b"), labelled))
+		return c.Create(ctx, theMap(renamed("b"), labeled))
 	})
 	e := c.objects("ExpectCreates", "Create", c.ExpectCreates, c.opened.client.CreateActions, c.differ().ResourceCreate)
 	if diff := cmp.Diff([]client.Object{theMap(renamed("a")), theMap(renamed("b"))}, e.observed); diff != "" {

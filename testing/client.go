@@ -37,8 +37,8 @@ import (
 // Reactors are called in their order until one returns that it has handled the call:
 //
 //   - An error fails the call.
-//   - An object other than that of the action is the answer. It is copied into the object that the caller has passed,
-//     also from another Go type of the same kind, and the call is not executed. A Status answers a call without
+//   - An object other than the object of the action is the answer. It is copied into the object that the caller has
+//     passed, also from another Go type of the same kind, and the call is not executed. A Status answers a call without
 //     changing the object of the caller; a Status of a failure fails the call.
 //   - Otherwise the call is executed with the object of the action, which is the object of the caller. A reactor can
 //     change that object, for example to simulate admission or defaulting.
@@ -478,7 +478,7 @@ func (w *clientWrapper) explain(explanation string) {
 	}
 }
 
-// doSubresource records writes of the status, and separately those of other subresources.
+// doSubresource records writes of the status, and separately writes of other subresources.
 func (w *clientWrapper) doSubresource(
 	ctx context.Context, c *call.Call, resource schema.GroupVersionResource,
 ) error {

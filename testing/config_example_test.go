@@ -33,7 +33,7 @@ func paint(ctx context.Context, c reconcilers.Config, color string) error {
 
 // A function that takes a config is tested without a reconciler around it.
 func ExampleExpectConfig() {
-	var t *testing.T // that of the test
+	var t *testing.T // the argument of the test
 	theme := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "theme"}}
 	blog := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "blog"}}
 

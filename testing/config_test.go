@@ -51,7 +51,7 @@ func TestConfig(t *testing.T) {
 		t.Error("it is not the same each time")
 	}
 	if _, ok := config.Client.(TestClient); !ok {
-		t.Errorf("a %T is no TestClient", config.Client)
+		t.Errorf("a %T is not a TestClient", config.Client)
 	}
 	if other := (&ExpectConfig{Scheme: assertScheme}).Config(); config == other {
 		t.Error("two configs are the same")
@@ -80,7 +80,7 @@ func TestConfigCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"theme"}, mustList(t, copied.Config())); diff != "" {
-		t.Errorf("the copy is no config of its own (-want +got):\n%s", diff)
+		t.Errorf("the copy is not a config of its own (-want +got):\n%s", diff)
 	}
 	copied.AssertExpectations(t)
 }

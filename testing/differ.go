@@ -46,7 +46,7 @@ type Differ interface {
 	DeleteCollectionRef(expected, actual DeleteCollectionRef) string
 	// StashedValue compares the values stashed under a key, which may be of any type.
 	StashedValue(expected, actual any, key stash.Key) string
-	// Resource compares the resource after the call of a sub reconciler.
+	// Resource compares the resource after the call of a subreconciler.
 	Resource(expected, actual client.Object) string
 	// ResourceStatusUpdate compares updates of a status.
 	ResourceStatusUpdate(expected, actual client.Object) string
@@ -64,7 +64,7 @@ type Differ interface {
 //   - Objects and stashed values: a nil slice or map equals an empty one. It ignores the transition times of
 //     conditions, and the API version and kind of typed objects.
 //   - Created and updated objects, and stashed values: it also ignores the creation timestamp and the resource version.
-//     It compares them in the resource of a sub reconciler. A resource version after a patch of the finalizers is
+//     It compares them in the resource of a subreconciler. A resource version after a patch of the finalizers is
 //     accepted before the Differ is called.
 //   - Status updates: it compares the status only. The identity of the object is compared without the Differ.
 //   - Selectors and apply configurations are compared by their meaning.
@@ -188,8 +188,8 @@ var (
 		return ok && field.Name() == "LastTransitionTime" || paths.EndsWithKeys(path, "lastTransitionTime")
 	}, cmp.Ignore())
 
-	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type implies. It does not ignore
-	// those of unstructured objects.
+	// IgnoreTypeMeta ignores the API version and kind of typed objects, which the Go type implies. It does not ignore the
+	// fields of unstructured objects.
 	IgnoreTypeMeta = cmp.FilterPath(func(path cmp.Path) bool {
 		return paths.IsFieldOf[metav1.TypeMeta](path, "APIVersion", "Kind")
 	}, cmp.Ignore())

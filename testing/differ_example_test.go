@@ -42,10 +42,10 @@ func ExampleDefaultDiffer() {
 	created := rtesting.With(expected, func(cm *corev1.ConfigMap) { cm.ResourceVersion = "1" })
 
 	fmt.Println("as a creation:", rtesting.DefaultDiffer.ResourceCreate(expected, created) == "")
-	fmt.Println("as the resource of a sub reconciler:", rtesting.DefaultDiffer.Resource(expected, created) == "")
+	fmt.Println("as the resource of a subreconciler:", rtesting.DefaultDiffer.Resource(expected, created) == "")
 	// Output:
 	// as a creation: true
-	// as the resource of a sub reconciler: false
+	// as the resource of a subreconciler: false
 }
 
 // strictDiffer also compares resource versions of updates.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testing tests reconcilers, sub reconcilers and admission webhooks with
+// Package testing tests reconcilers, subreconcilers and admission webhooks with
 // tables. Import it as rtesting:
 //
 //	import rtesting "trueup.dev/testing"
@@ -70,7 +70,7 @@
 //
 // Cases copy all objects before they use them.
 //
-// # Sub reconcilers
+// # Subreconcilers
 //
 // [SubReconcilerTests] call one step of a reconciler with a resource.
 // ExpectResource is the resource after the step, and ExpectStashedValues are the
@@ -97,7 +97,7 @@
 // Now fixes the time for reconcilers. Prepare runs first, may change the case, and
 // returns the context of the run; CleanUp runs last. Metadata has values for both and
 // for the factory. AdditionalConfigs stand for further clusters, and
-// AdditionalReconciles call the same sub reconciler again.
+// AdditionalReconciles call the same subreconciler again.
 //
 // # Limits of the API in memory
 //

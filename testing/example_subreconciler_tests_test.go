@@ -18,7 +18,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// limits are what the sub reconciler below has found out, for those that come after it.
+// limits are what the subreconciler below has found out, for those that come after it.
 var limits = stash.New[map[string]string]("example.com/limits")
 
 // limitsReconciler looks up the limits for deployments of a namespace.

@@ -103,7 +103,7 @@ func contentOf(obj client.Object) (map[string]any, error) {
 
 var _ reconcilers.SubReconciler[client.Object] = (*ObjectManagerReconcilerTestHarness[client.Object])(nil)
 
-// ObjectManagerReconcilerTestHarness is a sub reconciler that calls an object manager, so that object managers can be
+// ObjectManagerReconcilerTestHarness is a subreconciler that calls an object manager, so that object managers can be
 // tested with [SubReconcilerTestCase]. The Resource of a case is the reconciled resource. The case stashes the actual
 // and the desired object, nil for none:
 //

@@ -22,7 +22,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// The case has a call of each sort, of which reactors fail one.
+// The case has a call of each sort, and reactors fail one of them.
 func TestWhichPermissionsDoCasesNeed(t *testing.T) {
 	recorder := &rbac.Recorder{}
 	refuse := InduceFailure("create", "ConfigMap")

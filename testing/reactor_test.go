@@ -393,7 +393,7 @@ func TestReactors_answerOfAnotherKind(t *testing.T) {
 	}
 }
 
-// The object of the action is no answer: the call is executed with what the reactor has made of it.
+// The object of the action is not an answer: the call is executed with what the reactor has made of it.
 func TestReactors_changeTheObject(t *testing.T) {
 	answers := map[string]func(action Action) runtime.Object{
 		"nil":             func(Action) runtime.Object { return nil },

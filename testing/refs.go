@@ -117,7 +117,7 @@ type ApplyRef struct {
 	Namespace string
 	Name      string
 	// ApplyConfiguration is the applied configuration. It is compared by its JSON form, so that it may be of another Go
-	// type than that of the reconciler.
+	// type than the configuration of the reconciler.
 	ApplyConfiguration runtime.ApplyConfiguration
 }
 

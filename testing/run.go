@@ -262,8 +262,8 @@ func requireValid(t *testing.T, ctx context.Context, what string, product any) {
 	}
 }
 
-// allOf returns an error with the texts of all errors of a list, if the text of the list is that of its first error. It
-// returns an error that wraps such a list unchanged, as the wrapper adds to the text.
+// allOf returns an error with the texts of all errors of a list, if the text of the list is the text of its first
+// error. It returns an error that wraps such a list unchanged, as the wrapper adds to the text.
 func allOf(err error) error {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		if all := errors.Join(list.Unwrap()...); all != nil && strings.HasPrefix(all.Error(), err.Error()) {

@@ -31,7 +31,7 @@ import (
 
 var errOnPurpose = errors.New("on purpose")
 
-// caseFailures are those of a reconciler that have nothing to do with lists.
+// caseFailures are the failures of a reconciler that have nothing to do with lists.
 var caseFailures = map[string]func(t *testing.T){
 	"result": func(t *testing.T) {
 		rtesting.ReconcilerTests{
@@ -205,7 +205,7 @@ func withoutLogs[T client.Object](r reconcilers.SubReconciler[T]) reconcilers.Su
 	}}
 }
 
-// subCaseFailures are those that only a sub reconciler can have.
+// subCaseFailures are those that only a subreconciler can have.
 var subCaseFailures = map[string]func(t *testing.T){
 	"sub-resource-realistic": func(t *testing.T) {
 		given := &fixture.Resource{
@@ -370,7 +370,7 @@ var webhookFailures = map[string]func(t *testing.T){
 	},
 }
 
-// suiteFailures are those of suites, whatever the kind of case.
+// suiteFailures are the failures of suites, whatever the kind of case.
 var suiteFailures = map[string]func(t *testing.T){
 	"focus-reconciler": func(t *testing.T) {
 		rtesting.ReconcilerTestSuite{

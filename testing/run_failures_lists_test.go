@@ -251,7 +251,7 @@ func site(name, url string) *fixture.Resource {
 	return site
 }
 
-// updateStatus sets the status of a site to that of another one.
+// updateStatus sets the status of a site to the status of another one.
 func updateStatus(ctx context.Context, c reconcilers.Config, desired *fixture.Resource) error {
 	actual := &fixture.Resource{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(desired), actual); err != nil {

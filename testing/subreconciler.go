@@ -23,11 +23,11 @@ import (
 	"trueup.dev/validation"
 )
 
-// SubReconcilerTestCase calls one sub reconciler with a resource, as a root reconciler does. The changes of the
+// SubReconcilerTestCase calls one subreconciler with a resource, as a root reconciler does. The changes of the
 // resource and the side effects must be the expected ones; those that the case does not mention must not occur. Stashed
 // values that the case does not mention are ignored.
 //
-// A sub reconciler does not write the status of its resource: expect changes of the status in ExpectResource.
+// A subreconciler does not write the status of its resource: expect changes of the status in ExpectResource.
 //
 // The fields of a case are copied before they are used, so that cases can share objects.
 type SubReconcilerTestCase[Type client.Object] struct {
@@ -40,14 +40,14 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// Metadata is for the author: values for the factory and the hooks. It is never nil for them.
 	Metadata map[string]interface{}
 
-	// Resource is the resource for the sub reconciler. It is also a given object, for the client and for the APIReader.
+	// Resource is the resource for the subreconciler. It is also a given object, for the client and for the APIReader.
 	// Its resource version defaults to 999. Required.
 	Resource Type
 	// Parent is the resource if Resource is nil.
 	//
 	// Deprecated: use Resource.
 	Parent Type
-	// GivenStashedValues are in the stash before the sub reconciler is called.
+	// GivenStashedValues are in the stash before the subreconciler is called.
 	GivenStashedValues map[stash.Key]interface{}
 	// WithClientBuilder configures the fake client, for example with an index. Optional.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
@@ -57,13 +57,13 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	StatusSubResourceTypes []client.Object
 	// Realistic brings the fake closer to a real API, see [ExpectConfig]. Defaults to false.
 	Realistic bool
-	// GivenObjects exist before the sub reconciler is called.
+	// GivenObjects exist before the subreconciler is called.
 	GivenObjects []client.Object
 	// APIGivenObjects exist for the APIReader. It sees none of the GivenObjects unless Realistic or on a cluster.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are what the discovery client and the REST mapper know.
 	GivenAPIResources []*metav1.APIResourceList
-	// GivenTracks are tracked before the sub reconciler is called.
+	// GivenTracks are tracked before the subreconciler is called.
 	GivenTracks []TrackRequest
 
 	// ExpectResource is the resource after the call. Defaults to Resource: no change. After a patch of the finalizers, the
@@ -78,9 +78,9 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	ExpectStashedValues map[stash.Key]interface{}
 	// VerifyStashedValue compares the values of the stash. Defaults to a comparison by Differ.
 	VerifyStashedValue VerifyStashedValueFunc
-	// ExpectTracks are the references that the sub reconciler tracks, in order.
+	// ExpectTracks are the references that the subreconciler tracks, in order.
 	ExpectTracks []TrackRequest
-	// ExpectEvents are the events that the sub reconciler records, in order.
+	// ExpectEvents are the events that the subreconciler records, in order.
 	ExpectEvents []Event
 	// ExpectApplies are the apply calls, in order.
 	ExpectApplies []ApplyRef
@@ -97,32 +97,32 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// ExpectSubResources are the writes to subresources other than the status, in order. Nil asserts nothing, unless the
 	// case is Realistic.
 	ExpectSubResources []SubResourceRef
-	// ExpectWiring is what the sub reconciler asks of a manager when it is set up. Nil asserts nothing. It needs a further
+	// ExpectWiring is what the subreconciler asks of a manager when it is set up. Nil asserts nothing. It needs a further
 	// call of the factory.
 	ExpectWiring *Wiring
-	// AdditionalConfigs are further configs, by name. The sub reconciler gets them by
+	// AdditionalConfigs are further configs, by name. The subreconciler gets them by
 	// [reconcilers.RetrieveAdditionalConfigs].
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr expects the sub reconciler to return an error. ExpectedResult is then not compared.
+	// ShouldErr expects the subreconciler to return an error. ExpectedResult is then not compared.
 	ShouldErr bool
-	// ShouldPanic expects the sub reconciler to panic.
+	// ShouldPanic expects the subreconciler to panic.
 	ShouldPanic bool
-	// ExpectedResult is the result that the sub reconciler returns.
+	// ExpectedResult is the result that the subreconciler returns.
 	ExpectedResult reconcilers.Result
-	// Verify makes further assertions about the result and the error of the sub reconciler. Optional.
+	// Verify makes further assertions about the result and the error of the subreconciler. Optional.
 	Verify VerifyFunc
 
 	// Prepare is called first. It may change any field of tc, and returns the context of the run. Optional.
 	Prepare func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) (context.Context, error)
 	// CleanUp is called last, also if the case fails, but not after a Prepare that fails. Optional.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SubReconcilerTestCase[Type]) error
-	// Now is the time for the sub reconciler, see [trueup.dev/time]. Defaults to the current time.
+	// Now is the time for the subreconciler, see [trueup.dev/time]. Defaults to the current time.
 	Now time.Time
 	// Differ compares expectations with observations. Defaults to [DefaultDiffer].
 	Differ Differ
 
-	// AdditionalReconciles are cases to run afterwards, in order, with the same sub reconciler, to test what it keeps
+	// AdditionalReconciles are cases to run afterwards, in order, with the same subreconciler, to test what it keeps
 	// between calls. Each has its own configs and its own given objects. They run as subtests; a Focus is not allowed.
 	AdditionalReconciles []SubReconcilerTestCase[Type]
 }
@@ -130,7 +130,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 // VerifyStashedValueFunc compares a value of the stash with the expected one. Actual is nil if the stash has no value.
 type VerifyStashedValueFunc func(t *testing.T, key stash.Key, expected, actual interface{})
 
-// SubReconcilerFactory returns the sub reconciler to test. The context of its calls has the configs, too.
+// SubReconcilerFactory returns the subreconciler to test. The context of its calls has the configs, too.
 type SubReconcilerFactory[Type client.Object] func(
 	t *testing.T, rtc *SubReconcilerTestCase[Type], c reconcilers.Config,
 ) reconcilers.SubReconciler[Type]
@@ -390,7 +390,7 @@ func copyValue(value any) any {
 	return value
 }
 
-// onResource returns the context that a root reconciler passes to its sub reconcilers.
+// onResource returns the context that a root reconciler passes to its subreconcilers.
 func onResource(ctx context.Context, c reconcilers.Config, resource client.Object) context.Context {
 	ctx = reconcilers.StashConfig(ctx, c)
 	ctx = reconcilers.StashOriginalConfig(ctx, c)

@@ -25,7 +25,7 @@ type (
 	subFactory = rtesting.SubReconcilerFactory[*fixture.Resource]
 )
 
-// syncing is the factory for a sub reconciler that does what the function does.
+// syncing is the factory for a subreconciler that does what the function does.
 func syncing[T client.Object](sync func(ctx context.Context, resource T) error) rtesting.SubReconcilerFactory[T] {
 	return func(*testing.T, *rtesting.SubReconcilerTestCase[T], reconcilers.Config) reconcilers.SubReconciler[T] {
 		return &reconcilers.SyncReconciler[T]{Sync: sync}
@@ -158,7 +158,7 @@ func TestSubReconcilerTestCaseResourceVersion(t *testing.T) {
 	}
 }
 
-// changed is the label that the sub reconcilers below set.
+// changed is the label that the subreconcilers below set.
 const changed = "changed"
 
 func label[T client.Object](_ context.Context, resource T) error {

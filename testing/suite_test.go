@@ -17,7 +17,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// names are those of the cases that have run, and of their tests.
+// names are the names of the cases that have run, and of their tests.
 type names struct {
 	mu  sync.Mutex
 	all []string

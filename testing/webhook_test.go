@@ -151,7 +151,7 @@ func TestAdmissionWebhookTestCaseShouldPanic(t *testing.T) {
 	}
 }
 
-// An adapter of sub reconcilers is what most authors test. What they leave out of the expectation is the same as for
+// An adapter of subreconcilers is what most authors test. What they leave out of the expectation is the same as for
 // other webhooks.
 func TestAdmissionWebhookTestCaseAdapter(t *testing.T) {
 	tests := rtesting.AdmissionWebhookTests{

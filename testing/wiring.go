@@ -36,7 +36,7 @@ import (
 //
 // Each field lists a kind once, even if there are several watches for it. The order does not matter.
 // [reconcilers.ChildReconciler] and [reconcilers.ChildSetReconciler] have their kind in Owns, in Tracks and in Indexes;
-// without owner references they have it in Tracks only. The wiring of a sub reconciler does not contain what its root
+// without owner references they have it in Tracks only. The wiring of a subreconciler does not contain what its root
 // asks for.
 //
 // Of sources other than caches, such as channels, only the requests at the start are observed. Rate limiters are not
@@ -72,7 +72,7 @@ type Watch struct {
 	// Object is of the kind, in the form that is watched: an empty typed object, or an unstructured object or
 	// PartialObjectMetadata with API version and kind. Duck types are watched as unstructured objects.
 	Object client.Object
-	// Cluster is the name of the watched cluster, see [OtherCluster]. Empty for that of the manager.
+	// Cluster is the name of the watched cluster, see [OtherCluster]. Empty for the cluster of the manager.
 	Cluster string
 	// Ignores are the changes that trigger no request, because a predicate filters them out. Defaults to none.
 	Ignores []Change
@@ -111,7 +111,7 @@ type Index struct {
 	Object client.Object
 	// Field is the name of the index, as field selectors use it.
 	Field string
-	// Cluster is the name of the cluster that the cache is for. Empty for that of the manager.
+	// Cluster is the name of the cluster that the cache is for. Empty for the cluster of the manager.
 	Cluster string
 }
 
@@ -154,8 +154,9 @@ func RecordWiring(
 	return recorded
 }
 
-// OtherCluster returns a cluster other than that of the manager, which must be the manager of [RecordWiring]. Its
-// watches and indexes are recorded with the name of the cluster, which is required. The same name is the same cluster.
+// OtherCluster returns a cluster other than the cluster of the manager, which must be the manager of [RecordWiring].
+// Its watches and indexes are recorded with the name of the cluster, which is required. The same name is the same
+// cluster.
 func OtherCluster(t testing.TB, mgr ctrl.Manager, name string) ctrlcluster.Cluster {
 	t.Helper()
 	other, err := wiring.OtherCluster(mgr, name)
@@ -372,7 +373,7 @@ func (wiringClient) AddGiven(...client.Object)                   {}
 func (wiringClient) AddReactor(string, string, ReactionFunc)     {}
 func (wiringClient) PrependReactor(string, string, ReactionFunc) {}
 
-// recordSubReconciler records the wiring of the sub reconciler that a factory returns, below a root reconciler for
+// recordSubReconciler records the wiring of the subreconciler that a factory returns, below a root reconciler for
 // resources like the given one, and omits what the root asks for.
 func recordSubReconciler[T client.Object](
 	ctx context.Context, scheme *runtime.Scheme, resource T, factory func(

@@ -475,7 +475,7 @@ func wiringScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// wiredWith is a set-up of a ResourceReconciler with sub reconcilers.
+// wiredWith is a set-up of a ResourceReconciler with subreconcilers.
 func wiredWith(below ...reconcilers.SubReconciler[*fixture.Resource]) setUpFunc {
 	return func(ctx context.Context, mgr ctrl.Manager, config reconcilers.Config) error {
 		return (&wiredRoot{Config: config, Reconciler: wiredSequence(below)}).SetupWithManager(ctx, mgr)

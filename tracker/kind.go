@@ -20,8 +20,8 @@ type kind struct {
 	inNamespace, anywhere index
 }
 
-// target returns the target of the reference, nil if it has no observers. The identity is that of the selector of the
-// reference, if it has one.
+// target returns the target of the reference, nil if it has no observers. The identity is the identity of the selector
+// of the reference, if it has one.
 func (k *kind) target(ref Reference, identity []byte) *target {
 	if ref.Selector == nil {
 		return k.exact.entries[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]

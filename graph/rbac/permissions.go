@@ -50,8 +50,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// LeaderElection adds the permissions of the leader election of a manager.
 	LeaderElection bool
-	// Config selects the permissions of the reconcilers below the WithConfig of this name, which usually belong to
-	// another role or cluster. Defaults to those of the config of the roots.
+	// Config selects the permissions of the reconcilers below the WithConfig of this name, which usually belong to another
+	// role or cluster. Defaults to the namespaces of the config of the roots.
 	Config string
 }
 

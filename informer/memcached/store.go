@@ -49,7 +49,7 @@ type Config struct {
 	Timeout time.Duration
 	// MaxIdleConns is the maximum number of idle connections to each server. Default: 2.
 	MaxIdleConns int
-	// KeyPrefix separates entries from those of other users of the servers. At most 100 characters, without spaces.
+	// KeyPrefix separates entries from entries of other users of the servers. At most 100 characters, without spaces.
 	// Default: none.
 	KeyPrefix string
 	// Expiration is the time without a change after which memcached deletes an entry. It is not needed to free memory.

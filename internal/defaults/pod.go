@@ -25,7 +25,7 @@ func SetPointer[T any](field **T, value T) {
 	}
 }
 
-// Pod sets the defaults of a Pod, except those of admission plugins.
+// Pod sets the defaults of a Pod, except the defaults of admission plugins.
 // Upstream: pkg/apis/core/v1/defaults.go: SetDefaults_Pod
 func Pod(pod *corev1.Pod) {
 	spec := &pod.Spec

@@ -35,7 +35,7 @@ type published struct {
 }
 
 // errReference is returned for the schema of a kind that is not a custom resource. Such a schema has references to
-// others, and its defaults are those of Go types.
+// others, and its defaults are the defaults of Go types.
 var errReference = errors.New("schema has references")
 
 // readSchemas returns the schemas of the custom resources in an OpenAPI v3 document.
@@ -51,7 +51,7 @@ func readSchemas(document []byte) (map[schema.GroupVersionKind]*Schema, error) {
 	schemas := map[schema.GroupVersionKind]*Schema{}
 	for _, p := range doc.Components.Schemas {
 		if p == nil || len(p.Kinds) != 1 {
-			continue // a schema of several kinds is not that of a custom resource
+			continue // a schema of several kinds does not belong to a custom resource
 		}
 		delete(p.Properties, "metadata") // has no defaults, and is the only reference of a custom resource
 		s, err := p.schema()

@@ -94,7 +94,7 @@ func KeepAllocated(s, old *corev1.Service) {
 	}
 }
 
-// keepNodePorts sets missing node ports to those of the old ports with the same names.
+// keepNodePorts sets missing node ports to the node ports of the old ports with the same names.
 // Upstream: pkg/registry/core/service/storage/storage.go: patchAllocatedValues
 func keepNodePorts(s, old *corev1.Service) {
 	used, named := map[int32]bool{}, map[string]int32{}

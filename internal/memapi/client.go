@@ -30,8 +30,8 @@ type serverClient struct {
 
 var _ client.WithWatch = (*serverClient)(nil)
 
-// Client returns a client that reads from the server, without a cache. The name is that of the client in events, and of
-// the field manager of its writes unless a request sets another one.
+// Client returns a client that reads from the server, without a cache. The name is the name of the client in events,
+// and of the field manager of its writes unless a request sets another one.
 func (s *Server) Client(name string) client.WithWatch {
 	return &serverClient{server: s, name: name}
 }

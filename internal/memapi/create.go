@@ -30,7 +30,7 @@ type request struct {
 	patchedKind *schema.GroupVersionKind
 	// the object before the server adds anything but defaults, for managed fields; nil if the server adds nothing
 	sent client.Object
-	// written is set for a request for another version than that of the storage.
+	// written is set for a request for another version than the version of the storage.
 	written *otherForms
 }
 
@@ -167,7 +167,7 @@ func wipeSystemFields(obj client.Object) {
 	obj.SetSelfLink("")
 }
 
-// matchNamespace sets the namespace of an object to that of the request.
+// matchNamespace sets the namespace of an object to the namespace of the request.
 func matchNamespace(t *table, namespace string, obj client.Object) error {
 	if !t.kind.Namespaced {
 		namespace = ""

@@ -21,7 +21,7 @@ func (s *Server) delete(t *table, key client.ObjectKey, by string, opts *metav1.
 	if errs := metavalidation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	// rest.AdmissionToValidateObjectDeleteFunc, of which the admission of namespaces is the first part
+	// rest.AdmissionToValidateObjectDeleteFunc: the admission of namespaces is its first part
 	if err := t.admitDelete(key); err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@
 // second can have a server each.
 //
 // A [Server] processes a request like a real API server does, in the same order, and returns the same errors. Comments
-// beside the steps name the upstream functions, below k8s.io/apiserver/pkg: those of handlers are in
-// endpoints/handlers, those of rest in registry/rest, and those of Store in registry/generic/registry/store.go.
+// beside the steps name the upstream functions, below k8s.io/apiserver/pkg: functions of handlers are in
+// endpoints/handlers, functions of rest in registry/rest, and functions of Store in registry/generic/registry/store.go.
 //
 //	server := memapi.New(memapi.Options{Registry: registry, Applier: applier, Seed: 1})
 //	c := server.Client("my-controller") // a client.WithWatch

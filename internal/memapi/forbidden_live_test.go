@@ -20,7 +20,7 @@ import (
 	"trueup.dev/sandbox"
 )
 
-// TestForbiddenIsTheServers compares the errors about permissions and quotas with those of a real API server.
+// TestForbiddenIsTheServers compares the errors about permissions and quotas with the errors of a real API server.
 func TestForbiddenIsTheServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")

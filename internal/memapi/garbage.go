@@ -250,7 +250,7 @@ func (s *Server) content(namespace string) (content []Collection, pods int) {
 const collector = "kube-controller-manager"
 
 // Collect executes a step that Garbage has returned, now or earlier. It does nothing if the object no longer exists or
-// has another UID. Errors are those of a request; the step can be repeated.
+// has another UID. Errors are errors of a request; the step can be repeated.
 func (s *Server) Collect(c Collection) error {
 	t := s.tables[c.Kind]
 	if t == nil || t.objects[c.Key] == nil || t.objects[c.Key].uid != c.UID {

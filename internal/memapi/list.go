@@ -94,7 +94,7 @@ func (t *table) fill(list client.ObjectList, records []*record) error {
 		}
 		obj, ok := reflect.Indirect(item).Addr().Interface().(client.Object)
 		if !ok {
-			return fmt.Errorf("items of %T are no objects", list)
+			return fmt.Errorf("items of %T are not objects", list)
 		}
 		if err := t.respond(r, obj); err != nil {
 			return err

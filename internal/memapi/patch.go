@@ -25,7 +25,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// patch patches an object. It does not handle apply. The steps in the closure are those of handlers/patch.go
+// patch patches an object. It does not handle apply. The steps in the closure are the steps of handlers/patch.go
 // applyPatchToCurrentObject, and then applyPatch, which compares namespace and name. The managed fields come first
 // there, but depend on neither.
 func (s *Server) patch(

@@ -62,7 +62,8 @@ type Applier interface {
 	) (client.Object, error)
 }
 
-// Server is a Kubernetes API server in memory. Its methods, and those of its clients, must not be called concurrently.
+// Server is a Kubernetes API server in memory. Its methods, and the methods of its clients, must not be called
+// concurrently.
 type Server struct {
 	registry   *kinds.Registry
 	applier    Applier
@@ -124,7 +125,7 @@ type Event struct {
 	Object client.Object
 	// Old is the object before the change. Nil if it was created.
 	Old client.Object
-	// Client is the name of the client that made the change, whatever field manager its request names. That of the
+	// Client is the name of the client that made the change, whatever field manager its request names. The name of the
 	// garbage collector is "kube-controller-manager".
 	Client string
 
@@ -146,7 +147,7 @@ func (s *Server) Events(after int64) []Event {
 	return s.history[from:len(s.history):len(s.history)]
 }
 
-// Get returns the stored object, which must not be changed, or nil if it does not exist. Its type is that of the
+// Get returns the stored object, which must not be changed, or nil if it does not exist. Its type is the type of the
 // scheme, without kind and API version, or *unstructured.Unstructured if the scheme has no type. An object that is
 // stored in another version is converted.
 func (s *Server) Get(kind schema.GroupVersionKind, key client.ObjectKey) client.Object {

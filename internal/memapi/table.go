@@ -60,7 +60,7 @@ func (s *Server) table(gvk schema.GroupVersionKind) (*table, error) {
 	return s.tables[gvk], nil
 }
 
-// sort adds a table to those of events.
+// sort adds a table to the tables of events.
 func (s *Server) sort(t *table) {
 	i, _ := slices.BinarySearchFunc(s.sorted, t, func(a, b *table) int {
 		return compareKinds(a.kind.GroupVersionKind, b.kind.GroupVersionKind)
@@ -260,11 +260,11 @@ func (t *table) loaded(obj client.Object) (_ client.Object, status bool, err err
 	return stored, status && t.kind.Custom, nil
 }
 
-// Amend replaces the content of a stored object by that of another one, as a mutating webhook does that runs after the
-// write. It keeps the version, the managed fields and all that identifies the object. With the subresource status only
-// the status is replaced, otherwise all but the status, if the kind has that subresource. It is not an event, but
-// [Server.Events] has the amended object if it was the last one that changed. It does nothing if the object does not
-// exist.
+// Amend replaces the content of a stored object by the content of another one, as a mutating webhook does that runs
+// after the write. It keeps the version, the managed fields and all that identifies the object. With the subresource
+// status only the status is replaced, otherwise all but the status, if the kind has that subresource. It is not an
+// event, but [Server.Events] has the amended object if it was the last one that changed. It does nothing if the object
+// does not exist.
 func (s *Server) Amend(obj client.Object, subresource string) error {
 	t, err := s.tableOf(obj)
 	if err != nil {

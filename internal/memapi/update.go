@@ -23,8 +23,8 @@ const statusSubresource = "status"
 func (s *Server) update(
 	t *table, key client.ObjectKey, uid types.UID, req request, change func(*record) (client.Object, error),
 ) (*record, error) {
-	// Store.Update: Storage.GuaranteedUpdate reads the object, and checks the preconditions, which are those of
-	// rest.UpdatedObjectInfo: Preconditions.Check in storage/interfaces.go
+	// Store.Update: Storage.GuaranteedUpdate reads the object, and checks the preconditions, which are the preconditions
+	// of rest.UpdatedObjectInfo: Preconditions.Check in storage/interfaces.go
 	r := t.objects[key]
 	if r == nil {
 		return nil, t.notFound(key.Name)

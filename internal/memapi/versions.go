@@ -31,7 +31,7 @@ type shelf struct {
 
 // otherForms are the other forms of a stored object.
 type otherForms struct {
-	version *table        // of the request that has written it, if that is another one than that of the storage
+	version *table        // of the request that has written it, if it is not the version of the storage
 	raw     client.Object // without the defaults of its version; nil if that is the same
 	records []*record     // in other versions, as far as they were needed
 }
@@ -236,7 +236,7 @@ func (s *Server) as(t *table, r *record) (*record, error) {
 				"request to convert CR from an invalid group/version: %s", r.table.kind.GroupVersion(),
 			))
 		}
-		// the definition was replaced: its schema is that of a reader
+		// the definition was replaced: its schema is the schema of a reader
 		if err := from.Default(&unstructured.Unstructured{Object: content}); err != nil {
 			return nil, internal(err)
 		}
@@ -316,7 +316,8 @@ func (s *Server) Shown(kind schema.GroupVersionKind) schema.GroupVersionKind {
 // events, Get or List.
 func (s *Server) FailedConversion() error { return s.failedConversion }
 
-// In returns an event as clients of a version see it, and reports whether the kind is a version of that of the event.
+// In returns an event as clients of a version see it, and reports whether the kind is a version of the kind of the
+// event.
 func (s *Server) In(kind schema.GroupVersionKind, e Event) (Event, bool) {
 	if kind == e.Kind {
 		return e, true
@@ -332,7 +333,7 @@ func (s *Server) In(kind schema.GroupVersionKind, e Event) (Event, bool) {
 	return e, true
 }
 
-// toStorage returns the record of an object of another version than that of the storage, as it is to be stored.
+// toStorage returns the record of an object of another version than the version of the storage, as it is to be stored.
 func (s *Server) toStorage(t *table, obj client.Object, status bool) (*record, error) {
 	stored, err := s.as(t.storage, &record{table: t, object: obj, status: status})
 	if err != nil {
@@ -349,7 +350,7 @@ func (s *Server) toStorage(t *table, obj client.Object, status bool) (*record, e
 	return stored, nil
 }
 
-// unchanged reports whether an object of a version is stored already, so that a write of it changes nothing.
+// unchanged reports whether an object of a version is already stored: then a write of it changes nothing.
 func (s *Server) unchanged(t *table, stored *record, obj client.Object, status bool) (bool, error) {
 	if stored.table != t.storage {
 		return false, nil
@@ -398,8 +399,9 @@ func (s *Server) unsaved(t *table, obj client.Object, status bool) (*record, err
 	return s.as(t, stored)
 }
 
-// converter returns the function that converts objects of a kind with several versions for field managers. Like that of
-// a real server, it does not remove fields that the other version does not have, which makes an apply fail.
+// converter returns the function that converts objects of a kind with several versions for field managers. Like the
+// conversion of a real server, it does not remove fields that the other version does not have, which makes an apply
+// fail.
 func (s *Server) converter(t *table) kinds.Converter {
 	if !t.several() {
 		return nil

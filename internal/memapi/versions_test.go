@@ -180,7 +180,7 @@ func TestVersionOfEvents(t *testing.T) {
 	}
 }
 
-// TestOwnerOfAnyVersion deletes an owner that its dependent names in another version than that of the storage.
+// TestOwnerOfAnyVersion deletes an owner that its dependent names in another version than the version of the storage.
 func TestOwnerOfAnyVersion(t *testing.T) {
 	w := newVersions(t, converting(t, "v2", "v1", "v2"), "")
 	owner := newGadgetV1("a")

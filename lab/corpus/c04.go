@@ -404,7 +404,7 @@ func (r *rotation) sum(ctx context.Context, w *Widget) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// ensure creates or updates a deployment with a checksum. An empty checksum keeps that of the deployment.
+// ensure creates or updates a deployment with a checksum. An empty checksum keeps the checksum of the deployment.
 func (r *rotation) ensure(ctx context.Context, w *Widget, sum string) error {
 	d := &appsv1.Deployment{ObjectMeta: childMeta(w, w.Name)}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, d, func() error {
@@ -467,7 +467,7 @@ func (r *writtenSum) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// survivors are widgets with exports, of which one is deleted.
+// survivors are widgets with exports; one of them is deleted.
 func survivors() converge.Scenario {
 	s := exports()
 	s.Given = append(s.Given, widget("weights", WidgetSpec{Data: map[string]string{"apple": "120"}}))

@@ -59,8 +59,8 @@ var c05 = []Entry{{
 	About: "After a restart, a deleted bucket is seen again. Its external object is created and never deleted.",
 	Source: "kubernetes#59848, caches that go back in time when they are filled again: " +
 		"https://github.com/kubernetes/kubernetes/issues/59848",
-	Buggy:   with(travelled, func(e converge.Env) reconcile.Reconciler { return &revivedBucket{e} }),
-	Correct: with(travelled, func(e converge.Env) reconcile.Reconciler { return &checkedBucket{e} }),
+	Buggy:   with(traveled, func(e converge.Env) reconcile.Reconciler { return &revivedBucket{e} }),
+	Correct: with(traveled, func(e converge.Env) reconcile.Reconciler { return &checkedBucket{e} }),
 }}
 
 // confirm returns an error if a cached object is not the current one of the API server.
@@ -289,8 +289,8 @@ func (r *once) start(ctx context.Context, w *Widget, job *batchv1.Job) error {
 	return r.Create(ctx, job)
 }
 
-// travelled are buckets whose cache can go back in time.
-func travelled() converge.Scenario {
+// traveled are buckets whose cache can go back in time.
+func traveled() converge.Scenario {
 	return converge.Scenario{
 		For: &Bucket{}, Given: []client.Object{bucket("photos", BucketSpec{Region: "us"})}, Consistency: converge.TimeTravel,
 	}

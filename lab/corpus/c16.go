@@ -17,7 +17,7 @@ import (
 	"trueup.dev/converge"
 )
 
-// tagLabel has the tag of a widget that a config map is for, and cachedLabel is that of the objects in caches.
+// tagLabel has the tag of a widget that a config map is for, and cachedLabel is the label of the objects in caches.
 const tagLabel, cachedLabel = "corpus.trueup.dev/tag", "corpus.trueup.dev/cached"
 
 // c16 are bugs of a controller that does not know which objects are its own.
@@ -35,7 +35,7 @@ var c16 = []Entry{{
 	Source: "Kubernetes, Use Cascading Deletion, delete owner objects and orphan dependents: " +
 		"https://kubernetes.io/docs/tasks/administer-cluster/use-cascading-deletion/#set-orphan-deletion-policy",
 	Buggy: with(abandoned, func(e converge.Env) reconcile.Reconciler { return &cleaning{tags{e.Client}, true} }),
-	// The finalizer of the garbage collector does not tell: it may be gone before that of the controller.
+	// The finalizer of the garbage collector does not tell: it may be gone before the finalizer of the controller.
 	Correct: with(abandoned, func(e converge.Env) reconcile.Reconciler { return &cleaning{tags{e.Client}, false} }),
 }, {
 	Name: "c16-foreign-deleted", Class: "C16", Faults: 0,

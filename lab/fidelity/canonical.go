@@ -88,7 +88,7 @@ func (c *canonical) name(from, to string) bool {
 var (
 	versions = regexp.MustCompile(`(ResourceVersion in (?:the )?(?:precondition|object meta|record)(?:: | \())\d+`)
 	times    = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| \+0000 UTC)`)
-	// of services: those of the control plane and those of the API in memory
+	// of services: the ones of the control plane and the ones of the API in memory
 	assigned = regexp.MustCompile(`\b(?:198\.18|10\.\d{1,3})(?:\.\d{1,3}){2}\b`)
 	// UIDs of rejected objects
 	unseen = regexp.MustCompile(
@@ -110,7 +110,7 @@ func (c *canonical) text(text string) string {
 	return conflicts(text)
 }
 
-// conflicts sorts the managers that an apply conflicts with: a server sorts those of the same second by name, and
+// conflicts sorts the managers that an apply conflicts with: a server sorts objects of the same second by name, and
 // others by time.
 func conflicts(text string) string {
 	head, rest, ok := strings.Cut(text, "conflicts: ")

@@ -69,7 +69,7 @@ func (d Divergence) Signature() string {
 // comparison compares two transcripts of one sequence.
 type comparison struct {
 	real, ours  *canonical
-	versions    map[string]string // of ours by those of the real one
+	versions    map[string]string // of our server, by the versions of the real one
 	applied     map[string]bool   // uids
 	released    bool
 	differences *Differences
@@ -196,8 +196,8 @@ func (c *comparison) failure(real, ours *Failure) (known bool) {
 	return false
 }
 
-// list compares a page. It does not compare the version, which is that of the whole store and changes with writes of
-// other clients.
+// list compares a page. It does not compare the version, which is the version of the whole store and changes with
+// writes of other clients.
 func (c *comparison) list(real, ours Answer) {
 	names := func(c *canonical, items []Object) []any {
 		sorted := make([]any, 0, len(items))

@@ -15,8 +15,9 @@
 // Everything is compared. Values that a server generates are first replaced by a name for the order in which they were
 // seen, wherever they occur, also in texts: UIDs, generated names, addresses and ports of services. Resource versions
 // must have the same relation to each other, older, equal or newer, in all objects and events of all kinds. Times must
-// be equal up to half a minute; grace periods are multiples of that. The version of a list is that of a store with
-// other users, and is not compared; neither are the kind and API version of a status, which depend on the encoding.
+// be equal up to half a minute; grace periods are multiples of that. The version of a list is the version of a store
+// with other users, and is not compared; neither are the kind and API version of a status, which depend on the
+// encoding.
 //
 // # Differences
 //
@@ -24,8 +25,8 @@
 // shows for each that it still exists.
 //
 //   - managed-fields: objects have managed fields only after something was applied to them. Keeping them costs more
-//     than the rest of a write, and reconcilers do not use them. After the first apply they are those of a real server.
-//     Before that, clients can neither reset them nor send older ones.
+//     than the rest of a write, and reconcilers do not use them. After the first apply they are the managed fields of a
+//     real server. Before that, clients can neither reset them nor send older ones.
 //   - typed-content: custom resources with a Go type are stored as that type. Values that the type cannot distinguish
 //     are equal, such as an empty list that is omitted and no list, or 1024Mi and 1Gi: reconcilers with the type cannot
 //     distinguish them either.
@@ -46,7 +47,7 @@
 //
 // A real garbage collector works concurrently, and its result can depend on the order. Dependents that do not block an
 // owner with finalizers are deleted with it if they are processed before it is released, and stay otherwise. An object
-// with two owners of which one owns the other loses a reference, or both owners. An object in a cycle of owners is
+// with two owners, where one owns the other loses a reference, or both owners. An object in a cycle of owners is
 // unblocked; then its deletion fails, because it has just been changed, and is retried some milliseconds later, when
 // its owner may no longer exist: it is deleted in the foreground or in the background. The user of the in-memory server
 // chooses the next step, so the test compares the result of a real collector with all possible results.

@@ -4,7 +4,7 @@ package fidelity
 
 import "net/http"
 
-// Kinds and versions in bodies that are not those of the path.
+// Kinds and versions in bodies that are not the ones of the path.
 var (
 	foreignKinds = []Edit{
 		Set("kind", "Nothing"), Set("kind", "Secret"), Set("kind", "StatefulSet"), Set("apiVersion", "v7"),
@@ -37,7 +37,7 @@ func (s *generation) send(o *Operation) {
 	case http.MethodPost:
 		o.Edits = []Edit{pick(s, append(noKind, s.foreign())...)}
 	case http.MethodDelete:
-		// Most deletions that a server accepts then fail, because the result of a dry run is not that of a real server.
+		// Most deletions that a server accepts then fail, because the result of a dry run is not the result of a real server.
 		o.Edits = []Edit{s.foreign(), Set("preconditions", Object{"uid": "another"})}
 		if s.one(3) {
 			o.Edits[0] = pick(s, Set("kind", "DeleteOptions"), Set("kind", "CreateOptions"), Set("gracePeriodSeconds", "x"))

@@ -76,7 +76,7 @@ type Operation struct {
 	Kind        *Kind
 	Subresource string // "status", "scale", "eviction"
 	Name        string // $1 is the first name that a server made up for an object of the kind, $2 the second
-	Namespace   string // instead of that of the sequence
+	Namespace   string // instead of the namespace of the sequence
 	Form        Form
 	Base        Base
 	Edits       []Edit // of the base, or the content of a patch

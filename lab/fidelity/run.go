@@ -21,7 +21,7 @@ import (
 type Server struct {
 	Client client.WithWatch
 
-	// Transport and Host are those of the HTTP requests that sequences send without the client.
+	// Transport and Host are for the HTTP requests that sequences send without the client.
 	Transport http.RoundTripper
 	Host      string
 

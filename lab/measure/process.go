@@ -101,7 +101,7 @@ func (p *process) stop() error {
 // usage is what the process occupies.
 type usage struct {
 	resident  int64 // all of its resident memory
-	anonymous int64 // without pages of files, as those of etcd's database
+	anonymous int64 // without pages of files, such as the pages of etcd's database
 	disk      int64 // allocated blocks of the data directory
 	database  int64 // the part that is etcd's database
 	cpu       time.Duration

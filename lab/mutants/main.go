@@ -14,7 +14,7 @@
 // -choose it writes a new sample, and runs nothing.
 //
 // All mutants are compiled at once, into a clone of the repository: each place calls the package in schema, which is
-// active at one place only, that of the number in the variable TRUEUP_MUTANT. Therefore each test binary is built
+// active at one place only, the one with the number in the variable TRUEUP_MUTANT. Therefore each test binary is built
 // once. A run without a mutant must pass. It also records which places it reaches: a package is not run for a mutant
 // that its tests do not reach. A test binary that takes three times as long as without a mutant, and 20 seconds more,
 // counts as a failure.

@@ -36,7 +36,8 @@ type point struct {
 type edit struct {
 	from, to token.Pos
 	text     string
-	// closing text is inserted before other text at the same place, and that of an inner point before that of an outer.
+	// closing text is inserted before other text at the same place, and the text of an inner point before the text of an
+	// outer one.
 	closing bool
 }
 

@@ -117,7 +117,7 @@ func (m mutant) same(o mutant) bool {
 	return m.File == o.File && m.Function == o.Function && m.Kind == o.Kind && m.Nth == o.Nth && m.Text == o.Text
 }
 
-// apply makes edits. Those of outer points must be before those of inner points.
+// apply makes edits. The ones of outer points must be before the ones of inner points.
 func apply(set *token.FileSet, content []byte, edits []edit) []byte {
 	// At the same place, the text that closes an inner point is first, and the text that opens an outer point.
 	var ordered []edit

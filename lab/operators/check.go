@@ -87,7 +87,7 @@ func Check(t *testing.T, s Scenario) {
 // Updating reports whether outcomes are recorded.
 func Updating() bool { return *updateFlag }
 
-// testOf returns the directory of the test function that calls Check, and the number of its lines. It adds those of
+// testOf returns the directory of the test function that calls Check, and the number of its lines. It adds the lines of
 // functions of the file that return the Scenario.
 func testOf(t *testing.T) (directory string, lines int) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// movedClient moves requests for objects in the default namespace, where those of the corpus are, to another one.
+// movedClient moves requests for objects in the default namespace, where the objects of the corpus are, to another one.
 type movedClient struct {
 	client.Client
 	namespace string

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// lossEvery is the number of writes of which one is lost.
+// lossEvery is the number of writes after which one is lost.
 const lossEvery = 20
 
 // lossyNetwork loses writes of a controller: in turns the request, which then has no effect, and the answer.

@@ -35,7 +35,7 @@ var pinned = []string{
 
 // TestDoesARecordingOfTheClusterLeadToAFailingTest runs controllers with a bug in a sandbox under load, records the
 // object in most trouble, and expects that the test of the recording fails. The test of the same recording with the
-// correct controller passes, and so does that of a recording of the correct controller.
+// correct controller passes, and so does the test of a recording of the correct controller.
 func TestDoesARecordingOfTheClusterLeadToAFailingTest(t *testing.T) {
 	table, tried, found := &table{}, atomic.Int64{}, atomic.Int64{}
 	t.Cleanup(func() {

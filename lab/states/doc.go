@@ -11,7 +11,7 @@
 //	outage     the operator panics, or does nothing but retry
 //	ignored    a property has no effect
 //
-// One category is not Acto's. It is not a failure, but an advice in the certificate, because it may be intended:
+// One category is not Acto's. It is not a failure, but advice in the certificate, because it may be intended:
 //
 //	half       a change that is refused was made in part
 package states

@@ -23,7 +23,7 @@ type Entry struct {
 	Category string
 	// About describes the bug in one sentence.
 	About string
-	// Oracle finds the bug. It is empty for those of category half, which are advice.
+	// Oracle finds the bug. It is empty for entries of category half, which are advice.
 	Oracle converge.Oracle
 
 	// spec is the first spec. Its schema has only the fields with these names.

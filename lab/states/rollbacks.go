@@ -90,7 +90,7 @@ var rollbacks = []Entry{
 	},
 	{
 		Name: "claim-template-immutable", Category: "outage", Oracle: converge.OraclePath,
-		About: "The claim templates of a stateful set cannot change: updates of the size fail for ever.",
+		About: "The claim templates of a stateful set cannot change: updates of the size fail indefinitely.",
 		spec:  AppSpec{Storage: "1Gi"}, fields: []string{"storage"},
 		sync: func(buggy bool) func(*session) error {
 			return func(s *session) error {

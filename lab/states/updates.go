@@ -156,7 +156,7 @@ var updates = []Entry{
 	},
 	{
 		Name: "selector-immutable", Category: "outage", Oracle: converge.OraclePath,
-		About: "Labels of the spec are part of the selector of a deployment, which cannot change: updates fail for ever.",
+		About: "Labels of the spec are part of the selector of a deployment, which cannot change: updates fail indefinitely.",
 		spec:  AppSpec{Labels: map[string]string{"team": "a"}}, fields: []string{"labels"},
 		sync: func(buggy bool) func(*session) error {
 			return func(s *session) error {
@@ -174,7 +174,7 @@ var updates = []Entry{
 	},
 	{
 		Name: "job-immutable", Category: "outage", Oracle: converge.OraclePath,
-		About: "The pod template of a job cannot change: updates of the image fail for ever.",
+		About: "The pod template of a job cannot change: updates of the image fail indefinitely.",
 		spec:  AppSpec{Image: "example.com/app:v1"}, fields: []string{"image"},
 		sync: func(buggy bool) func(*session) error {
 			return func(s *session) error {

@@ -95,7 +95,7 @@ func (s *session) finalize() error {
 	}))
 }
 
-// change changes the metadata of the app if that is necessary. The status remains that of the reconcile.
+// change changes the metadata of the app if that is necessary. The status remains the one of the reconcile.
 func (s *session) change(mutate func()) error {
 	before := s.DeepCopy()
 	mutate()

@@ -69,7 +69,7 @@ var interruptions = []Entry{
 // rollbacks are bugs that only a rollback shows.
 var rollbacks = []Entry{
 	{
-		Name: "rollback-format", About: "The old version fails for ever on the JSON that the new one has stored.",
+		Name: "rollback-format", About: "The old version fails indefinitely on the JSON that the new one has stored.",
 		Oracle: converge.OracleQuiescence, Rollback: true,
 		old: version{sync: plainSize}, buggy: version{sync: jsonSize}, correct: version{sync: plainSize},
 	},
@@ -112,7 +112,7 @@ var rollbacks = []Entry{
 
 func metrics(s *session) error { return errors.Join(s.config(""), s.config("-metrics")) }
 
-// data are those of a new ConfigMap: they remain if the spec changes.
+// data are the data of a new ConfigMap: they remain if the spec changes.
 func (s *session) data() map[string]string {
 	return map[string]string{"size": strconv.Itoa(s.Spec.Size)}
 }

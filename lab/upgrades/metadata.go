@@ -119,7 +119,7 @@ var metadata = []Entry{
 	},
 	{
 		Name:   "format-of-annotation",
-		About:  "The new version stores JSON in an annotation, and fails for ever on the plain number of the old one.",
+		About:  "The new version stores JSON in an annotation, and fails indefinitely on the plain number of the old one.",
 		Oracle: converge.OracleQuiescence, noRollback: "the old version does not read JSON",
 		old: version{sync: plainSize},
 		buggy: version{sync: func(s *session) error {

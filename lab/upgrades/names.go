@@ -38,7 +38,7 @@ var names = []Entry{
 	},
 	{
 		Name:   "selector-in-place",
-		About:  "The new version changes the selector of the Deployment, which the API server rejects for ever.",
+		About:  "The new version changes the selector of the Deployment, which the API server rejects indefinitely.",
 		Oracle: converge.OracleQuiescence, masks: keptSelector,
 		old: version{sync: func(s *session) error { return s.deployment(oldLabels, unchanged) }},
 		buggy: version{sync: func(s *session) error {

@@ -77,7 +77,7 @@ func (c *controller) started(run *observe.Run) {
 	}
 }
 
-// step holds the metrics of a step, and the steps below it. The root of a controller is no step itself.
+// step holds the metrics of a step, and the steps below it. The root of a controller is not a step itself.
 type step struct {
 	label    string
 	children atomic.Pointer[map[string]*step] // never changed, but replaced

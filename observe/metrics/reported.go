@@ -141,7 +141,8 @@ func (m *reported) observe(event observe.Reported) {
 	}
 }
 
-// controllerOf returns the name of the controller of an event, or that of the root reconciler if no controller runs it.
+// controllerOf returns the name of the controller of an event, or the name of the root reconciler if no controller runs
+// it.
 func controllerOf(run *observe.Run, reconciler string) string {
 	if run != nil && run.Controller != "" {
 		return run.Controller

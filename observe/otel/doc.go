@@ -24,7 +24,7 @@
 // # Spans of your own
 //
 // The context of a step has the span of the step. Spans that handlers start with it are below that span, and so are
-// those of instrumented clients:
+// spans of instrumented clients:
 //
 //	ctx, span := tracer.Start(ctx, "read quota")
 //	defer span.End()
@@ -42,8 +42,8 @@
 //
 // # Attributes
 //
-// Keys with the prefix "trueup." are those of this package. The other keys are those of the semantic conventions, and
-// of the events of Kubernetes that OpenTelemetry's collector receives: k8s.object.api_version, k8s.object.kind,
+// Keys with the prefix "trueup." are the keys of this package. The other keys are the keys of the semantic conventions,
+// and of the events of Kubernetes that OpenTelemetry's collector receives: k8s.object.api_version, k8s.object.kind,
 // k8s.object.name and k8s.object.resource_version. Durations are in seconds. Names of spans do not contain names of
 // objects.
 //

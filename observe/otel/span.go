@@ -16,8 +16,8 @@ import (
 	"trueup.dev/observe"
 )
 
-// span is the span of a reconcile, a step or a call. That of a reconcile or a step is on the context of handlers. It
-// stands for a span of the provider that does not exist until the reconcile is kept.
+// span is the span of a reconcile, a step or a call. The span of a reconcile or a step is on the context of handlers.
+// It stands for a span of the provider that does not exist until the reconcile is kept.
 type span struct {
 	noop.Span // for methods that later versions of OpenTelemetry add
 

@@ -172,7 +172,7 @@ type controller struct {
 	root  node
 	nodes int
 	found []*node // the nodes of the steps of the run that is added
-	shape *shape  // that of the last run without a write, which most objects share
+	shape *shape  // the shape of the last run without a write, which most objects share
 }
 
 // node collects the statistics of a step.

@@ -29,5 +29,5 @@
 //
 // With [Options.Objects], the recorder also keeps the objects of the answers of calls, each version once, of the last
 // 100 reconciles of each object that saw or did anything new. [Recorder.Recording] returns them in the format of
-// package [trueup.dev/observe/recording], of which converge.FromRecording makes a test.
+// package [trueup.dev/observe/recording], and converge.FromRecording makes a test of it.
 package recorder

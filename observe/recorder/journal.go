@@ -37,12 +37,12 @@ type journal struct {
 	before  []journalObject
 	runs    []journalRun // the oldest first
 	omitted int
-	// objects are those of the causes of the run that has not finished.
+	// objects are the objects of the causes of the run that has not finished.
 	objects []recording.Object
-	// calls are those of the run that has not finished, and omittedCalls is the number of those that were not kept.
+	// calls are the calls of the run that has not finished, and omittedCalls is the number of those that were not kept.
 	calls        []recording.Call
 	omittedCalls int
-	// noOps is the number of runs of which nothing was kept since the last one that was.
+	// noOps is the number of runs since the last one that was kept.
 	noOps int
 }
 
@@ -150,7 +150,7 @@ func (j *journal) call(e *observe.Call, mask observe.Mask) {
 	j.calls = append(j.calls, callOf(e, found, stale))
 }
 
-// isKnown reports whether the answer is an object of which nothing new is known. Most calls are such reads.
+// isKnown reports whether the answer is an object without anything new. Most calls are such reads.
 func (j *journal) isKnown(e *observe.Call) bool {
 	obj := e.Returned()
 	if obj == nil {

@@ -78,7 +78,7 @@ func (j *journal) finish(e *observe.ReconcileFinished, rec *runState, outcome Ou
 	}
 }
 
-// saysMore reports whether a call is worth keeping if its run changed nothing: it is no read of what is known.
+// saysMore reports whether a call is worth keeping if its run changed nothing: it is not a read of what is known.
 func saysMore(c recording.Call) bool {
 	isRead := c.Verb == observe.VerbGet || c.Verb == observe.VerbList
 	return !isRead || c.Error != nil || len(c.Objects) > 0 || len(c.Stale) > 0
@@ -175,7 +175,7 @@ func (r *Recorder) dropJournal(j *journal) {
 	r.bytes.journals -= j.size
 }
 
-// KeepsObjects reports whether the recorder keeps objects, so that there are recordings.
+// KeepsObjects reports whether the recorder keeps objects. Without them, there are no recordings.
 func (r *Recorder) KeepsObjects() bool { return r.options.Objects }
 
 // Recording returns the recording of an object of a controller. It reports false if the recorder does not have it, or

@@ -26,7 +26,8 @@ type Object struct {
 	// start of the first of these.
 	FailedInRow  int       `json:"failedInRow,omitempty"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Step and Error are those of the last reconcile, if it failed. If it halted, Step is the step that did.
+	// Step and Error are the step and the error of the last reconcile, if it failed. If it halted, Step is the step that
+	// did.
 	Step  string `json:"step,omitempty"`
 	Error string `json:"error,omitempty"`
 	// HaltReason is why that step halted, if its error says so.

@@ -24,7 +24,7 @@ type Query struct {
 	Kind string
 	// Name is the name of the object, or its namespace and name with a slash.
 	Name string
-	// Offset skips objects, and Limit limits their number. 0 is no limit.
+	// Offset skips objects, and Limit limits their number. 0 means no limit.
 	Offset, Limit int
 }
 

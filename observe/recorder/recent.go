@@ -15,7 +15,7 @@ type recentUse struct {
 type use struct {
 	object  *object
 	element *list.Element // nil if the object is not in the order
-	// last is the number of the last use, and placed that of the use for which it was moved.
+	// last is the number of the last use, and placed the number of the use for which it was moved.
 	last, placed uint64
 }
 

@@ -155,7 +155,7 @@ type Call struct {
 	Items   int      `json:"items,omitempty"`
 	Cached  bool     `json:"cached,omitempty"`
 	Error   string   `json:"error,omitempty"`
-	// Reason is that of the API server for the error, for example NotFound, or empty.
+	// Reason is the reason of the API server for the error, for example NotFound, or empty.
 	Reason   metav1.StatusReason `json:"reason,omitempty"`
 	Duration time.Duration       `json:"durationNs"`
 	Changes  []observe.Change    `json:"changes,omitempty"`

@@ -56,7 +56,7 @@ type runState struct {
 	stored []Dropped
 	// refused are the refused writes, by the index of their step, or -1.
 	refused map[int]Failure
-	// journal is that of the object, or nil.
+	// journal is the journal of the object, or nil.
 	journal *journal
 }
 
@@ -267,7 +267,7 @@ func (r *runState) takeCauses(run *observe.Run, mask observe.Mask, compare bool)
 	}
 }
 
-// current returns the run as far as it has come. It reports false if it is no longer that of the object.
+// current returns the run as far as it has come. It reports false if it is no longer the run of the object.
 func (r *runState) current(key objectKey, mask observe.Mask) (Run, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	maxRuns = 16
 	// maxWaiting limits the causes of runs that did nothing but wait for the caches.
 	maxWaiting = 16
-	// elementBytes is the memory of an element of a list, and entryBytes that of an entry of the map of objects.
+	// elementBytes is the memory of an element of a list, and entryBytes the memory of an entry of the map of objects.
 	elementBytes, entryBytes = 64, 80
 )
 
@@ -48,7 +48,7 @@ type object struct {
 	runs    []*keptRun // the oldest first
 	noOp    noOpRun
 	noOps   int     // the number of runs without a write and without an error since the last kept run
-	waiting []Cause // those of runs that did nothing but wait for the caches
+	waiting []Cause // the causes of runs that did nothing but wait for the caches
 }
 
 // keptRun is a run as JSON, so that it takes as little memory as possible and the garbage collector need not scan it.

@@ -59,11 +59,11 @@ type Run struct {
 	Omitted int `json:"omitted,omitempty"`
 	// Loop reports whether the reconcile was found to be part of a loop.
 	Loop bool `json:"loop,omitempty"`
-	// NoOpsBefore is the number of reconciles before this one of which nothing was kept.
+	// NoOpsBefore is the number of reconciles directly before this one that were not kept.
 	NoOpsBefore int `json:"noOpsBefore,omitempty"`
 }
 
-// Cause is a reason why a reconcile ran. Its fields are those of observe.Cause.
+// Cause is a reason why a reconcile ran. It has the fields of observe.Cause.
 type Cause struct {
 	Type    string        `json:"type"`
 	At      time.Time     `json:"at,omitzero"`
@@ -76,7 +76,7 @@ type Cause struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// Call is a call of the reconciler. Its fields are those of observe.Call.
+// Call is a call of the reconciler. It has the fields of observe.Call.
 type Call struct {
 	// At is when it was answered.
 	At           time.Time     `json:"at"`
@@ -104,7 +104,8 @@ type Call struct {
 // Error is an error of a call.
 type Error struct {
 	Text string `json:"text"`
-	// Code and Reason are those of the API server. They are zero for other errors, such as those of the network.
+	// Code and Reason are the code and the reason of the API server. They are zero for other errors, such as errors of the
+	// network.
 	Code   int    `json:"code,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }

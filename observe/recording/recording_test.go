@@ -69,7 +69,7 @@ func TestWrite_isWhatReadReads(t *testing.T) {
 	}
 }
 
-// TestRead_whatIsWrong tests the errors for files that are no recordings.
+// TestRead_whatIsWrong tests the errors for files that are not recordings.
 func TestRead_whatIsWrong(t *testing.T) {
 	for _, tc := range []struct {
 		name, content string

@@ -113,7 +113,7 @@ func longer() []step {
 }
 
 // matching returns the steps with only the tests that match a pattern, as -run of go test takes it. A step that selects
-// tests itself runs those of them that match, and is left out if none does.
+// tests itself runs the ones that match, and is left out if none does.
 func matching(steps []step, pattern string) ([]step, error) {
 	// What follows a slash selects subtests.
 	top, subtests, _ := strings.Cut(pattern, "/")

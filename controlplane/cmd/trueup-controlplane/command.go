@@ -121,7 +121,7 @@ func (s *settings) addFlags(command *cobra.Command) {
 		&s.output, "output", outputText, `output format when ready: "text", or "json" for one machine-readable line`,
 	)
 	s.addLeaseFlags(flags)
-	// cobra's own flag would be that of the Kubernetes libraries, which has another type.
+	// cobra's own flag would be the flag of the Kubernetes libraries, which has another type.
 	flags.BoolVar(&s.version, "version", false, "print the versions of this command, Kubernetes and etcd")
 	flags.IntVarP(&s.Verbosity, "v", "v", 0, "log level; above 0, logs of the components are written to standard error")
 }

@@ -37,7 +37,7 @@ import (
 // quotaDiscoveryPeriod is how often the quota controller checks for new kinds, as in kube-controller-manager.
 const quotaDiscoveryPeriod = 30 * time.Second
 
-// core are the controllers that work for all kinds, and those of access control.
+// core are the controllers that work for all kinds, and the controllers of access control.
 var core = []descriptor{
 	{
 		name: names.GarbageCollectorController, alias: "garbagecollector",

@@ -113,7 +113,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 		FieldSelector: "metadata.name=" + name, ResourceVersion: pod.ResourceVersion,
 	})
 	if err != nil {
-		return // the log ends, as that of a kubelet that stops
+		return // the log ends, as the log of a kubelet that stops
 	}
 	defer changes.Stop()
 	for event := range changes.ResultChan() {

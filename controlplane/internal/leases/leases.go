@@ -46,8 +46,8 @@ type client struct {
 	claims map[string]bool
 }
 
-// Request is a message of a program, one line of JSON. It claims names, such as those of definitions, with the values
-// that the program needs. Two programs cannot hold a claim with different values at the same time.
+// Request is a message of a program, one line of JSON. It claims names, such as the names of definitions, with the
+// values that the program needs. Two programs cannot hold a claim with different values at the same time.
 type Request struct {
 	// Client describes the program, for error messages of others.
 	Client string `json:"client"`

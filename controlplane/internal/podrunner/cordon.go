@@ -16,7 +16,7 @@ import (
 // cordoned reports whether the node takes no new pods, as after "kubectl cordon".
 func cordoned(node any) bool { return node.(*corev1.Node).Spec.Unschedulable }
 
-// toleratesCordon reports whether a pod with the toleration runs on a cordoned node, as those of a DaemonSet do.
+// toleratesCordon reports whether a pod with the toleration runs on a cordoned node, as the pods of a DaemonSet do.
 func toleratesCordon(t corev1.Toleration) bool {
 	return t.ToleratesTaint(klog.Background(), &corev1.Taint{
 		Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule,

@@ -8,7 +8,7 @@ import (
 )
 
 // NewObject returns the identity of an object that is not read or written with the client of a [Cluster]. The versions
-// of such objects must not be compared with those of caches.
+// of such objects must not be compared with the versions of objects in caches.
 func NewObject(kind schema.GroupKind, key types.NamespacedName) Object { return Object{nil, kind, key} }
 
 // NoteWrite records a write of such an object. The version is the last known one if it is a deletion.

@@ -90,7 +90,7 @@ type Entry struct {
 // Look describes the last reconciles of a resource. The caller uses it to detect changes by other clients.
 type Look struct {
 	// Generation is the generation of the resource after the last reconcile. AnyGeneration reports whether another
-	// generation is no change, because another client changes the resource itself back and forth.
+	// generation is not a change, because another client changes the resource itself back and forth.
 	Generation    int64
 	AnyGeneration bool
 	// Existed reports whether the resource existed before the last reconcile.

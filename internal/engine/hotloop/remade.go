@@ -144,7 +144,7 @@ func (r Remade) Describe() string {
 		r.Object(), did, r.Times, r.Within.Round(time.Second), creates, deletes)
 }
 
-// oldest returns the entry with the first time, which is usually that of the client that created the object.
+// oldest returns the entry with the first time, which is usually the entry of the client that created the object.
 func oldest(all managers) (first *metav1.ManagedFieldsEntry) {
 	for i := range all {
 		if e := &all[i]; first == nil || e.Time.Before(first.Time) {

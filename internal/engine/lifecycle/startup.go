@@ -11,7 +11,8 @@ import (
 
 // WatchStart makes a manager call watch when it starts its caches. The context of watch ends when the manager has
 // filled all of them and starts its controllers, or when it stops. A manager waits without a limit and without a
-// message for the informers that were registered before its start, in its own cache and in those of other clusters.
+// message for the informers that were registered before its start, in its own cache and in the caches of other
+// clusters.
 func WatchStart(mgr manager.Manager, watch func(ctx context.Context)) error {
 	begun := &startWatched{afterCaches{reached: make(chan struct{})}}
 	if err := mgr.Add(&startWatch{watch: watch, begun: begun.reached}); err != nil {

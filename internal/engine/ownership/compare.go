@@ -201,8 +201,8 @@ func Kept(before, after []Difference) []string {
 	return kept
 }
 
-// leaves returns the differences of values. A field that is not owned, or is owned as a whole, is split into those of
-// its fields that differ.
+// leaves returns the differences of values. A field that is not owned, or is owned as a whole, is split into its fields
+// that differ.
 func leaves(differences []Difference) (found []Difference) {
 	for _, d := range differences {
 		if d.Reason == NotOwned || d.Reason == OtherValue {

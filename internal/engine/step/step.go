@@ -36,7 +36,7 @@ type Observer interface {
 type Started struct {
 	// Path is the names of all steps from the root to this one.
 	Path []string
-	// Item is that of the [Node].
+	// Item is the item of the [Node].
 	Item bool
 	// Resource is the object that the step was called with.
 	Resource client.Object

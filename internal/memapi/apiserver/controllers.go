@@ -29,7 +29,8 @@ const managerName = "kube-controller-manager"
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// controllers are the garbage collector, the namespace controller, and those of workloads. They act after each write.
+// controllers are the garbage collector, the namespace controller, and the controllers of workloads. They act after
+// each write.
 type controllers struct {
 	server *Server
 	seen   int64 // the version after the last event seen
@@ -54,7 +55,7 @@ func (s *Server) runControllers() {
 	bookmarks := time.NewTicker(bookmarkInterval)
 	defer bookmarks.Stop()
 	s.mu.Lock()
-	for _, namespace := range s.api.List(namespaceKind) { // those of a new server are not part of its events
+	for _, namespace := range s.api.List(namespaceKind) { // the namespaces of a new server are not part of its events
 		c.add(item{namespaceKind, client.ObjectKeyFromObject(namespace)})
 	}
 	s.mu.Unlock()

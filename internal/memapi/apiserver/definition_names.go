@@ -34,12 +34,12 @@ func withNames(
 		return crd // the plural and the kind of a definition that is served cannot change
 	}
 	crd = crd.DeepCopy()
-	crd.Spec.Names, crd.UID = names, "" // what is compiled is not that of the generation
+	crd.Spec.Names, crd.UID = names, "" // what is compiled is not from the generation
 	return crd
 }
 
 // acceptNames returns the names that each definition gets, by the names of the definitions. Definitions keep the names
-// that they have. The reasons and messages are those of a real server.
+// that they have. The reasons and messages are the same as on a real server.
 func acceptNames(all []*apiextensionsv1.CustomResourceDefinition) map[string]definitionNames {
 	names := map[string]definitionNames{}
 	for _, crd := range all {

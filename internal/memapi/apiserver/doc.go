@@ -19,7 +19,7 @@
 //   - CustomResourceDefinitions are served when their creation returns. When one is deleted, its objects are deleted,
 //     and it is no longer served when the last one has gone.
 //   - The last 10,000 changes are kept. Lists and watches from older versions fail with the status 410.
-//   - Its private directory is removed when it stops, and that of a killed process at the next start.
+//   - Its private directory is removed when it stops, and the directory of a killed process at the next start.
 //
 // Packages memapi, kinds and httpapi list what differs from a real server.
 package apiserver

@@ -12,7 +12,7 @@ type exchange struct {
 	body         string
 	contentType  string // application/json by default
 	accept       string
-	// ignore are fields of the response that may differ, besides those of withoutIdentity.
+	// ignore are fields of the response that may differ, besides the fields of withoutIdentity.
 	ignore []string
 }
 

@@ -56,9 +56,9 @@ func New(registry *kinds.Registry) *Applier {
 // Fields that the manager applied before and no longer applies are removed, unless they have another owner.
 //
 // Changing a field of another owner requires force. Without it, Apply returns a conflict that lists these fields. Other
-// errors with a status are those of a bad request, errors without one are internal errors of the server. The result has
-// the type that the scheme has for the kind. It is unstructured if the type of a custom kind cannot hold it, which the
-// schema must refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are not
+// errors with a status are errors of a bad request, errors without one are internal errors of the server. The result
+// has the type that the scheme has for the kind. It is unstructured if the type of a custom kind cannot hold it, which
+// the schema must refuse. It is neither defaulted nor validated. It shares nothing with the arguments, which are not
 // changed.
 //
 // Managers of other versions own fields of these versions, to which convert converts objects. It may be nil for a kind
@@ -111,8 +111,8 @@ func (a *Applier) apply(
 // Update returns an updated object with the managed fields after a request of a manager other than apply. The live
 // object is nil if the updated one is created. Neither of them is changed.
 //
-// Managed fields in the updated object that differ from those of the live one are an attempt to change them. For
-// convert see [Applier.Apply].
+// Managed fields in the updated object that differ from the managed fields of the live one are an attempt to change
+// them. For convert see [Applier.Apply].
 func (a *Applier) Update(
 	live, updated client.Object, manager, subresource string, now time.Time, convert kinds.Converter,
 ) (client.Object, error) {

@@ -8,7 +8,7 @@ import (
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// Type is the type of a value in the schema of a kind. The zero Type is that of a value that the schema does not
+// Type is the type of a value in the schema of a kind. The zero Type is the type of a value that the schema does not
 // declare. Its lists are atomic.
 type Type struct {
 	schema *smdschema.Schema
@@ -76,8 +76,8 @@ func (t Type) Item() Type {
 	return resolve(t.schema, t.atom.List.ElementType)
 }
 
-// Keys reports whether a list is a map or a set, so that the order of its items does not matter. The keys are the
-// fields that identify an item of a map. A set has none: its items are identified by their value.
+// Keys reports whether a list is a map or a set, where the order of the items does not matter. The keys are the fields
+// that identify an item of a map. A set has none: its items are identified by their value.
 func (t Type) Keys() (keys []string, associative bool) {
 	if t.atom.List == nil || t.atom.List.ElementRelationship != smdschema.Associative {
 		return nil, false

@@ -13,7 +13,7 @@ import (
 )
 
 // inOrder returns the error about a patch with wrong types with all problems, sorted. The library visits fields in
-// random order and stops at the first one that is not in the schema, so that its message varies.
+// random order and stops at the first one that is not in the schema: its message varies.
 func inOrder(err error, converter managedfields.TypeConverter, patch *unstructured.Unstructured) error {
 	const end = "): "
 	text := err.Error()

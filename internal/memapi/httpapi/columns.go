@@ -4,8 +4,8 @@ package httpapi
 
 import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-// builtinColumns are the columns of the usual kinds between name and age, by plural. They are fields, as those of
-// custom resources. A server computes more of them.
+// builtinColumns are the columns of the usual kinds between name and age, by plural. They are fields, as the columns of
+// custom resources are. A server computes more of them.
 var builtinColumns = map[string][]apiextensionsv1.CustomResourceColumnDefinition{
 	"pods": {
 		text("Ready", `.status.conditions[?(@.type=="Ready")].status`), text("Status", ".status.phase"),

@@ -12,7 +12,7 @@
 // Tables, aggregated discovery, OpenAPI v3 documents and access reviews are served, too. All users are
 // allowed everything.
 //
-// Events of events.k8s.io are the same objects as those of the core group, if Transport.Server is set.
+// Events of events.k8s.io are the same objects as events of the core group, if Transport.Server is set.
 //
 // Differences from a real server:
 //   - Responses are always JSON. Requests are JSON, YAML or, for kinds that client-go knows, protobuf.

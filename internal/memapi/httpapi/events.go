@@ -24,7 +24,7 @@ var (
 )
 
 // asCoreEvent changes a request for an event of events.k8s.io to one for the event of the core group that is the same
-// object. Fields of its body are renamed when it is read, and those of the response by asNewEvent.
+// object. Fields of its body are renamed when it is read, and fields of the response are renamed by asNewEvent.
 func (t *Transport) asCoreEvent(r *request) {
 	core, ok := t.Registry.For(eventKind)
 	if !ok || r.kind.GroupVersionKind != newEventKind {

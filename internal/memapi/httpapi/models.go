@@ -20,7 +20,7 @@ type models map[string]any
 
 const reference = "#/components/schemas/"
 
-// addKind adds the schema of a kind: that of its definition, or of its Go type.
+// addKind adds the schema of a kind: the schema of its definition, or of its Go type.
 func (m models) addKind(scheme *runtime.Scheme, kind *kinds.Kind) {
 	if structural := kind.Schema(); structural != nil {
 		m[modelName(kind)] = m.custom(kind)

@@ -56,7 +56,7 @@ func reviewResources(group schema.GroupVersion) (found []metav1.APIResource) {
 	return found
 }
 
-// review answers a review, or returns nil if the path is not that of one.
+// review answers a review, or returns nil if the path is not the path of a review.
 func (r *request) review(path []string) (any, error) {
 	if len(path) < 4 || path[0] != "apis" {
 		return nil, nil

@@ -127,7 +127,7 @@ func columnsOf(kind *kinds.Kind) []column {
 	return columns
 }
 
-// cell returns the value of a field. Values of another type than that of the column are not shown.
+// cell returns the value of a field. Values of another type than the type of the column are not shown.
 // (k8s.io/apiextensions-apiserver, pkg/registry/customresource/tableconvertor)
 func cell(path *jsonpath.JSONPath, kind string, obj map[string]any) any {
 	results, err := path.FindResults(obj)

@@ -43,7 +43,7 @@ func (t target) object() *unstructured.Unstructured {
 	return obj
 }
 
-// hasVersion reports whether a path is below that of a group and version that is served.
+// hasVersion reports whether a path is below the path of a group and version that is served.
 func (t *Transport) hasVersion(path []string) bool {
 	switch {
 	case len(path) > 1 && path[0] == "api":

@@ -39,8 +39,8 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip answers a request. Errors of the API are responses with a Status; the error that it returns is that of the
-// context.
+// RoundTrip answers a request. Errors of the API are responses with a Status; the error that it returns is the error of
+// the context.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer func() { _ = req.Body.Close() }()

@@ -15,7 +15,7 @@
 // Differences from a real server:
 //   - Each version of a kind without a definition is a separate kind: there is no conversion.
 //   - Cluster IPs and node ports are derived from the name and UID of a service instead of allocated from a pool. Two
-//     services may get the same ones, and a service may request those of another service.
+//     services may get the same ones, and a service may request the ones of another service.
 //   - Of the validation of built-in kinds, only the rules that reconcilers encounter are implemented: required fields,
 //     selectors that must match, immutable fields. Errors about structures show them as JSON instead of as the
 //     internal types of a server.

@@ -47,10 +47,10 @@ type Kind struct {
 	// namespace.
 	Selectable []string
 	// ShortNames are other names of the resource, and Categories the groups of resources that it belongs to, for clients
-	// for people. Columns are those of tables. They are those of the definition.
+	// for people. Columns are the columns of tables. They are the columns of the definition.
 	ShortNames, Categories []string
 	Columns                []apiextensionsv1.CustomResourceColumnDefinition
-	// Versions are those of the definition of the kind. Nil without a definition: each version is a separate kind.
+	// Versions are the versions of the definition of the kind. Nil without a definition: each version is a separate kind.
 	Versions *Versions
 
 	layout *layout // of the scheme's Go type, nil if it has none
@@ -135,7 +135,7 @@ func (k *Kind) PrepareForUpdate(obj, old client.Object) {
 }
 
 // PrepareForStatusUpdate prepares an object that replaces the old one in a write to the status: all other fields are
-// those of the old one. Built-in kinds also accept metadata.
+// the fields of the old one. Built-in kinds also accept metadata.
 func (k *Kind) PrepareForStatusUpdate(obj, old client.Object) {
 	obj.SetGeneration(old.GetGeneration())
 	k.rules.updateStatus(obj, old)
@@ -156,8 +156,8 @@ func (k *Kind) ValidateStatusUpdate(obj, old client.Object) field.ErrorList {
 	return inMapOrder(k.rules.validateUpdate(obj, old, true))
 }
 
-// setStatus sets the status of an object to that of another one, or removes it. It ignores objects without a status
-// field.
+// setStatus sets the status of an object to the status of another one, or removes it. It ignores objects without a
+// status field.
 func (k *Kind) setStatus(obj, from client.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		status, found := any(nil), false

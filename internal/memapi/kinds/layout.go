@@ -38,7 +38,7 @@ func (l *layout) value(obj client.Object) reflect.Value {
 	return reflect.ValueOf(obj).Elem()
 }
 
-// setStatus sets the status of an object to that of another one, or removes it.
+// setStatus sets the status of an object to the status of another one, or removes it.
 func (l *layout) setStatus(obj, from client.Object) {
 	if l.status < 0 {
 		return

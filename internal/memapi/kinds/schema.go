@@ -218,7 +218,8 @@ func pathElements(path string) []string {
 }
 
 // inOrder sorts the errors of a validator, because validators visit the properties of an object in random order. Errors
-// are sorted as in the schema: first problems of the object, then those of its properties, then missing properties.
+// are sorted as in the schema: first problems of the object, then the problems of its properties, then missing
+// properties.
 func inOrder(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		x, y := strings.Split(a.Field, "."), strings.Split(b.Field, ".")

@@ -52,7 +52,7 @@ type Converter func(obj *unstructured.Unstructured, version string) (*unstructur
 func (v *Versions) Several() bool { return len(v.All) > 1 }
 
 // Converted removes the fields that a version does not have from content that was converted to it. It sets no defaults:
-// a server sets those of the version of a request, and of the version in which an object is stored.
+// a server sets the defaults of the version of a request, and of the version in which an object is stored.
 func (k *Kind) Converted(content map[string]any) error {
 	if r, ok := k.rules.(*schemaRules); ok {
 		return r.schema.coerce(content)

@@ -24,7 +24,7 @@ func (t wireType) part(of reflect.Type) wireType {
 type plan struct {
 	// run changes a value that can be set, and reports whether it did. Nil if no value changes.
 	run func(reflect.Value) bool
-	// null reports whether a value is encoded as null, so that a pointer to it is decoded as nil. Nil if no value is.
+	// null reports whether a value is encoded as null. A pointer to it is then decoded as nil. Nil if no value is.
 	null func(reflect.Value) bool
 	// whole reports whether the value that contains such a value must be encoded as JSON, too.
 	whole bool

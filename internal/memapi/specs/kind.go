@@ -43,7 +43,7 @@ func kindOf(schema *apiextensionsv1.JSONSchemaProps) contentKind {
 type shape struct {
 	// has are fields that identify the type.
 	has []string
-	// change are the fields that are changed, and sample those of a sample besides the required ones.
+	// change are the fields that are changed, and sample are the fields of a sample besides the required ones.
 	change, sample []string
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloads has the controllers of Kubernetes that a simulation needs: those of Deployments, ReplicaSets,
-// StatefulSets, DaemonSets, Jobs and PersistentVolumeClaims, and a kubelet that executes nothing. Each is a function
-// that acts on one object once.
+// Package workloads has the controllers of Kubernetes that a simulation needs: the controllers of Deployments,
+// ReplicaSets, StatefulSets, DaemonSets, Jobs and PersistentVolumeClaims, and a kubelet that executes nothing. Each is
+// a function that acts on one object once.
 package workloads
 
 import (

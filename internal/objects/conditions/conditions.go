@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The limits are those of metav1.Condition, in bytes.
+// The limits are the limits of metav1.Condition, in bytes.
 const (
 	maxReason  = 1024
 	maxMessage = 32768

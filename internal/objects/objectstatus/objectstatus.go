@@ -123,7 +123,8 @@ func (f *Fields) Conditions(obj client.Object) *[]metav1.Condition {
 	return field.Addr().Interface().(*[]metav1.Condition)
 }
 
-// ReadConditions returns the conditions of an object, also those of a type that is defined as []metav1.Condition.
+// ReadConditions returns the conditions of an object, including conditions of a type that is defined as
+// []metav1.Condition.
 func (f *Fields) ReadConditions(obj client.Object) []metav1.Condition {
 	field := f.field(obj, f.conditions)
 	if !field.IsValid() {

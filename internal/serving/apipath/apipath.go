@@ -20,7 +20,7 @@ type Request struct {
 	// Namespace is empty for all namespaces, and for cluster-scoped objects. Name is empty for requests for several
 	// objects, and for those that create one.
 	Namespace, Name string
-	// Rest is the path below the subresource, for example that of a request through a proxy.
+	// Rest is the path below the subresource, for example in a request through a proxy.
 	Rest string
 }
 

@@ -41,7 +41,7 @@ var layers = [][]string{
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
-	"external": {"reconcilers"},                   // a sub reconciler
+	"external": {"reconcilers"},                   // a subreconciler
 	"graph":    {"observe"},                       // a recorder of permissions listens to calls
 	"internal": {"apis", "sandbox", "validation"}, // the test fixture has a status, tests use an API, and set-up validates
 }
@@ -287,8 +287,8 @@ func TestLibrariesUseOnlyListedModules(t *testing.T) {
 	}
 }
 
-// TestOnlyOnePackageMakesMetrics checks that reconcilers, informers and handlers report events, of which
-// observe/metrics makes metrics: who removes that listener removes all metrics.
+// TestOnlyOnePackageMakesMetrics checks that reconcilers, informers and handlers report events, and observe/metrics
+// makes metrics of them: who removes that listener removes all metrics.
 func TestOnlyOnePackageMakesMetrics(t *testing.T) {
 	found := 0
 	for _, f := range sourceFiles(t) {

@@ -58,7 +58,7 @@ func lives() []converge.Step {
 
 func TestChildReconciler(t *testing.T) {
 	ours := func(_ *fixture.Resource, child *corev1.ConfigMap) bool { return child.Labels["of"] == "us" }
-	labelled := func(name func(*corev1.ConfigMap)) func(*corev1.ConfigMap) {
+	labeled := func(name func(*corev1.ConfigMap)) func(*corev1.ConfigMap) {
 		return func(obj *corev1.ConfigMap) {
 			name(obj)
 			obj.Labels = map[string]string{"of": "us"}
@@ -68,13 +68,13 @@ func TestChildReconciler(t *testing.T) {
 		"fixed name":     func() *child { return newChild(fixedName) },
 		"generated name": func() *child { return newChild(generatedName) },
 		"finalizer": func() *child {
-			c := newChild(labelled(fixedName))
+			c := newChild(labeled(fixedName))
 			c.Finalizer, c.OurChild = finalizer, ours
 			c.ListOptions = inNamespace
 			return c
 		},
 		"finalizer, generated name": func() *child {
-			c := newChild(labelled(generatedName))
+			c := newChild(labeled(generatedName))
 			c.Finalizer, c.OurChild = finalizer, ours
 			c.ListOptions = inNamespace
 			return c
@@ -85,7 +85,7 @@ func TestChildReconciler(t *testing.T) {
 			return c
 		},
 		"applied, finalizer": func() *child {
-			c := newChild(labelled(fixedName))
+			c := newChild(labeled(fixedName))
 			c.OurChild, c.ListOptions, c.SkipOwnerReference, c.MergeBeforeUpdate = ours, inNamespace, true, nil
 			c.ChildObjectManager = &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{
 				Finalizer: finalizer, TrackDesired: true,

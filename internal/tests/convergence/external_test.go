@@ -16,7 +16,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// bucket is an external resource whose name the cloud generates, so that a second creation makes a second one.
+// bucket is an external resource whose name the cloud generates: a second creation makes a second one.
 func bucket(cloud converge.Cloud, policy external.DeletionPolicy) sub {
 	type found = string
 	get := func(ctx context.Context, key string) (found, bool, error) {

@@ -74,7 +74,8 @@ func secretChild(namespace string) sub {
 	return c
 }
 
-// TestPrune_Renamed proves that a child is replaced by one with another name, and that the inventory is no obstacle.
+// TestPrune_Renamed proves that a child is replaced by one with another name, and that the inventory is not an
+// obstacle.
 func TestPrune_Renamed(t *testing.T) {
 	for name, allowStale := range map[string]bool{"guard": false, "stale reads": true} {
 		t.Run(name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func TestV05_Watches(t *testing.T) {
 	})
 }
 
-// requireWiring compares what a sub reconciler asks of a manager.
+// requireWiring compares what a subreconciler asks of a manager.
 func requireWiring(
 	t *testing.T, want rtesting.Wiring, factory func(c reconcilers.Config) reconcilers.SubReconciler[*Function],
 ) {
@@ -125,7 +125,7 @@ func TestV05_TrackerKey(t *testing.T) {
 	equal(t, "observers", []types.NamespacedName{client.ObjectKeyFromObject(function)}, observers)
 }
 
-// A sub reconciler that is shared by several kinds takes client.Object, and each kind casts.
+// A subreconciler that is shared by several kinds takes client.Object, and each kind casts.
 func TestV11_SharedSubReconciler(t *testing.T) {
 	var labeled []string
 	shared := &reconcilers.SyncReconciler[client.Object]{Sync: func(_ context.Context, resource client.Object) error {

@@ -114,8 +114,8 @@ func testSources(t *testing.T) sourceTree {
 
 func (s sourceTree) declared(name string) bool { return len(s[name]) > 0 }
 
-// names returns all identifiers in a declaration, in those of this package that it uses, and in the Go files below the
-// folders of testdata that it names.
+// names returns all identifiers in a declaration, in the declarations of this package that it uses, and in the Go files
+// below the folders of testdata that it names.
 func (s sourceTree) names(t *testing.T, declaration string) map[string]bool {
 	t.Helper()
 	used, pending := map[string]bool{}, []string{declaration}

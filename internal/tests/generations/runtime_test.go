@@ -14,7 +14,7 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// These are the examples that the documentation of reconciler.io runtime adds to those of v0.19. The others are
+// These are the examples that the documentation of reconciler.io runtime adds to the examples of v0.19. The others are
 // identical except for the import path.
 
 // A custom object manager must be set up by the code that uses it.

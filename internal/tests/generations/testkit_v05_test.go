@@ -18,13 +18,13 @@ import (
 	rtesting "trueup.dev/testing"
 )
 
-// The documented tests of v0.1 to v0.5: suites, run by Test, with a Key or a Parent. Suites of sub reconcilers now have
+// The documented tests of v0.1 to v0.5: suites, run by Test, with a Key or a Parent. Suites of subreconcilers now have
 // a type parameter. Kinds with a status subresource are listed, because the in-memory API of those versions did not
 // support them.
 
 const imagesStashKey reconcilers.StashKey = "images"
 
-// trackImages is a sub reconciler that tracks a ConfigMap, loads and stashes it.
+// trackImages is a subreconciler that tracks a ConfigMap, loads and stashes it.
 func trackImages(namespace string) reconcilers.SubReconciler[*Function] {
 	return &reconcilers.SyncReconciler[*Function]{
 		Name: "SyncImages",

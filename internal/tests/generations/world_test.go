@@ -106,7 +106,7 @@ func reconcileRoot(t *testing.T, r interface {
 	}
 }
 
-// reconcileBelow calls a sub reconciler for the object.
+// reconcileBelow calls a subreconciler for the object.
 func reconcileBelow[T client.Object](t *testing.T, w *world, r reconcilers.SubReconciler[T], obj T) {
 	t.Helper()
 	reconcileRoot(t, &reconcilers.ResourceReconciler[T]{Reconciler: r, Config: w.Config}, obj)

@@ -111,7 +111,7 @@ func TestDefaultFieldOwner_Upgrade(t *testing.T) {
 	})
 }
 
-// TestFieldsFromBeforeTheFirstApply manages a child that the API server has attributed to a field manager that is no
+// TestFieldsFromBeforeTheFirstApply manages a child that the API server has attributed to a field manager that is not a
 // client.
 func TestFieldsFromBeforeTheFirstApply(t *testing.T) {
 	for name, other := range map[string]bool{"another client applied first": true, "no managed fields": false} {

@@ -184,7 +184,7 @@ func TestWhoOwnsTheField_FieldsThatAreNotDesiredAnyMore(t *testing.T) {
 	// The fields are removed after a restart, too: the API server knows who owns them.
 	a.restart(&corev1.ConfigMap{})
 	delete(desired.Data, "removed")
-	a.writes(1, desired, "after a field is desired no more")
+	a.writes(1, desired, "after a field is no longer desired")
 	live := newNamed(desired)
 	a.Must(a.Get(a.ctx, client.ObjectKeyFromObject(live), live))
 	if diff := cmp.Diff(map[string]string{"kept": "1", "shared": "1", "foreign": "1"}, live.Data); diff != "" {

@@ -130,7 +130,7 @@ func TestCastResource(t *testing.T) {
 	until(e, child, dataIs(map[string]string{"sound": "quack"}))
 	e.events("it", "FinalizerPatched", "Created", "Updated")
 
-	// Changes of a sub reconciler to a resource are also stored if it fails.
+	// Changes of a subreconciler to a resource are also stored if it fails.
 	change(e, resource, func(r *fixture.Resource) { r.Spec.Fields["sound"] = "none" })
 	until(e, resource, func(r *fixture.Resource) error {
 		if r.Status.Fields["quack"] != "none" {

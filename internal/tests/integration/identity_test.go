@@ -92,7 +92,7 @@ func mergeLabelsAndData(current, desired *corev1.ConfigMap) {
 	current.Data = desired.Data
 }
 
-// configMaps returns the ConfigMaps of the namespace by name, without those of Kubernetes.
+// configMaps returns the ConfigMaps of the namespace by name, without the ConfigMaps of Kubernetes.
 func (e *env) configMaps() map[string]corev1.ConfigMap {
 	e.Helper()
 	list := &corev1.ConfigMapList{}

@@ -78,7 +78,8 @@ func newUnstructuredList(kind schema.GroupVersionKind) *unstructured.Unstructure
 	return list
 }
 
-// configMapOf returns a reconciler for one ConfigMap, whose suffix distinguishes it from those of other reconcilers.
+// configMapOf returns a reconciler for one ConfigMap, whose suffix distinguishes it from the ConfigMaps of other
+// reconcilers.
 func configMapOf[T client.Object](
 	suffix string, fields func(T) map[string]string,
 ) *reconcilers.ChildReconciler[T, *corev1.ConfigMap, *corev1.ConfigMapList] {

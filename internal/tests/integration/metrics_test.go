@@ -21,7 +21,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// series returns all series of a registry, as "name{labels}", and their values. That of a histogram is its count.
+// series returns all series of a registry, as "name{labels}", and their values. The value of a histogram is its count.
 func series(registry *prometheus.Registry) (map[string]float64, error) {
 	families, err := registry.Gather()
 	found := map[string]float64{}

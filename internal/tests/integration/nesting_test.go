@@ -14,7 +14,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// sub is a sub reconciler of Resources.
+// sub is a subreconciler of Resources.
 type sub = reconcilers.SubReconciler[*fixture.Resource]
 
 // around contains every reconciler that nests others, around a given one.

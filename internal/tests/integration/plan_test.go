@@ -60,7 +60,7 @@ func (e *env) writesNothing(config *rest.Config) client.Client {
 	return c
 }
 
-// isDryRun reports whether a request is a dry run. That of a deletion is in its body.
+// isDryRun reports whether a request is a dry run. The option of a deletion is in its body.
 func isDryRun(r *http.Request) bool {
 	if r.Method != http.MethodDelete {
 		return r.URL.Query().Get("dryRun") == metav1.DryRunAll
@@ -266,7 +266,7 @@ Plan: 1 to create, 1 to delete.
 	}
 }
 
-// Are parallel plans of reconcilers of this module those of one after the other?
+// Are parallel plans of reconcilers of this module the same as plans one after the other?
 func TestPlan_Parallel(t *testing.T) {
 	e := newEnv(t)
 	cluster := e.writesNothing(e.RESTConfig())

@@ -98,13 +98,13 @@ func TestPrune_Copies(t *testing.T) {
 	e.start(pruning(owned(), service(), endpoints()))
 	parent := newResource("parent", map[string]string{"a": "1"})
 	e.Add(parent)
-	labelled := func(obj client.Object) error {
+	labeled := func(obj client.Object) error {
 		return different("label", string(parent.UID), obj.GetLabels()[pruneInventory])
 	}
 	child := newConfigMap("parent", nil)
-	until(e, child, func(cm *corev1.ConfigMap) error { return labelled(cm) })
+	until(e, child, func(cm *corev1.ConfigMap) error { return labeled(cm) })
 	made := &oldEndpoints{ObjectMeta: metav1.ObjectMeta{Name: "parent"}}
-	until(e, made, func(made *oldEndpoints) error { return labelled(made) })
+	until(e, made, func(made *oldEndpoints) error { return labeled(made) })
 
 	replica, backup := newConfigMap("parent", map[string]string{"is": "a replica"}), newConfigMap("parent-backup", nil)
 	replica.Namespace = other
@@ -115,7 +115,7 @@ func TestPrune_Copies(t *testing.T) {
 
 	e.touch(parent)
 	e.warned("parent", "PruneKept", "ConfigMap parent-backup", "Endpoints parent")
-	// A child that is declared no more shows that a later request has pruned.
+	// A child that is no longer declared shows that a later request has pruned.
 	former := newConfigMap("former", nil)
 	former.Labels, former.OwnerReferences = child.Labels, child.OwnerReferences
 	former.Annotations = map[string]string{

@@ -19,8 +19,8 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// generated is a child with a generated name, so that only the cache shows whether it exists. It exists while the
-// parent has the field "want", and its data are the parent's fields.
+// generated is a child with a generated name: only the cache shows whether it exists. It exists while the parent has
+// the field "want", and its data are the parent's fields.
 func generated(
 	finalizer string,
 ) *reconcilers.ChildReconciler[*fixture.Resource, *corev1.ConfigMap, *corev1.ConfigMapList] {

@@ -53,7 +53,7 @@ func TestTrackAndList(t *testing.T) {
 			t.Errorf("%s: %d reconciles, want %d", what, got, wantPasses)
 		}
 	}
-	labelled := func(name, value string) *corev1.ConfigMap {
+	labeled := func(name, value string) *corev1.ConfigMap {
 		configMap := newConfigMap(name, nil)
 		configMap.Labels = map[string]string{"part-of": value}
 		return configMap
@@ -61,8 +61,8 @@ func TestTrackAndList(t *testing.T) {
 
 	e.Add(newResource("it", nil))
 	expect("at first", 0, 1)
-	e.Add(labelled("no-part", "another"))
-	part := labelled("part", "it")
+	e.Add(labeled("no-part", "another"))
+	part := labeled("part", "it")
 	e.Add(part)
 	expect("with a part", 1, 2)
 	change(e, part, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"changed": ""} })

@@ -21,7 +21,8 @@ import (
 	"trueup.dev/observe"
 )
 
-// TestWhatWorksWithoutTheSecondCluster starts two controllers, of which one watches a cluster that cannot be reached.
+// TestWhatWorksWithoutTheSecondCluster starts two controllers, and one of them watches a cluster that cannot be
+// reached.
 func TestWhatWorksWithoutTheSecondCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a wait for a cache is reported")

@@ -25,7 +25,7 @@ import (
 )
 
 // Which cache does a manager wait for that starts no controller at all, because an informer was registered before its
-// start? In its own cache, and in that of another cluster that was added with mgr.Add.
+// start? In its own cache, and in the cache of another cluster that was added with mgr.Add.
 func TestWhichCacheBlocksAllControllers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a wait for a cache is reported")

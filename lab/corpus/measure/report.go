@@ -38,7 +38,7 @@ type Report struct {
 	// Searches are the attempts to find a bug, and Controls the results of correct reconcilers.
 	Searches []Search  `json:"searches"`
 	Controls []Control `json:"controls"`
-	// Usual are the default runs of correct reconcilers, and Large that of one with many objects.
+	// Usual are the default runs of correct reconcilers, and Large is the run of one with many objects.
 	Usual []Search `json:"usual"`
 	Large Search   `json:"large"`
 	// Killed is the number of mutants that were found, and Survivors are the others.

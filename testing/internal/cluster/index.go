@@ -18,8 +18,8 @@ import (
 	"trueup.dev/testing/internal/fakeapi"
 )
 
-// takenOver are the fields of a builder that a cluster supports: the scheme is that of the config, indexes are those of
-// a client's cache, and the cluster itself knows which kinds have a status subresource.
+// takenOver are the fields of a builder that a cluster supports: the scheme is the scheme of the config, indexes are
+// the indexes of a client's cache, and the cluster itself knows which kinds have a status subresource.
 var takenOver = []string{"scheme", "indexes", "withStatusSubresource"}
 
 // checkBuilder returns an error if the builder of the case sets anything that a cluster does not support.

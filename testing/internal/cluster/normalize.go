@@ -14,7 +14,7 @@ import (
 )
 
 // exchange is what was sent to a server, and what it returned. In the exchange of a field, both are values of the same
-// path; nil is no value.
+// path; nil stands for no value.
 type exchange struct{ sent, got any }
 
 // newExchange returns the exchange of an object, without the metadata that is translated.

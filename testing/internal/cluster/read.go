@@ -68,7 +68,7 @@ func (a *API) list(ctx context.Context, reader bool, list client.ObjectList, opt
 	live := &unstructured.UnstructuredList{}
 	live.SetGroupVersionKind(kind)
 	if !strings.HasSuffix(kind.Kind, "List") {
-		// the kind of a list of metadata may be that of its items
+		// the kind of a list of metadata may be the kind of its items
 		live.SetKind(kind.Kind + "List")
 	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)

@@ -36,8 +36,8 @@ type record struct {
 
 	// given has the metadata that the case sees.
 	given *unstructured.Unstructured
-	// uid is that of the server. generation is subtracted from the generation of the server, and the given one added, for
-	// the generation that the case sees.
+	// uid is the UID on the server. generation is subtracted from the generation of the server, and the given one added,
+	// for the generation that the case sees.
 	uid        types.UID
 	generation int64
 	// versions are all resource versions that the case has seen, the current one last.

@@ -226,8 +226,8 @@ func (s *store) applyNew(
 	return s.Create(gvr, created, ns)
 }
 
-// keepsStatus reports whether the fake client has replaced the applied status by that of the live object, because it is
-// a subresource.
+// keepsStatus reports whether the fake client has replaced the applied status by the status of the live object, because
+// it is a subresource.
 func (s *store) keepsStatus(obj runtime.Object, live *unstructured.Unstructured) bool {
 	u, err := untyped(obj, live.GroupVersionKind())
 	return err == nil && equality.Semantic.DeepEqual(u.Object["status"], live.Object["status"])

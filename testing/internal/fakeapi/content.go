@@ -64,8 +64,8 @@ func CopyApplyConfiguration(ac runtime.ApplyConfiguration) (runtime.ApplyConfigu
 	return client.ApplyConfigurationFromUnstructured(u), nil
 }
 
-// SetObject replaces the content of an object by that of another of the same kind, which may be of another Go type. The
-// object keeps its TypeMeta: clients return it empty in typed objects and set in others.
+// SetObject replaces the content of an object by the content of another object of the same kind, which may be of
+// another Go type. The object keeps its TypeMeta: clients return it empty in typed objects and set in others.
 func SetObject(c client.Client, into, from runtime.Object) error {
 	gvk := into.GetObjectKind().GroupVersionKind()
 	if reflect.TypeOf(into) == reflect.TypeOf(from) {

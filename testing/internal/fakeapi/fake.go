@@ -24,13 +24,13 @@ type Options struct {
 	// Given are the objects that exist from the start. They belong to the API afterwards, must be valid (see
 	// [ValidateGiven]) and of a Go type of the scheme or unstructured.
 	Given []client.Object
-	// StatusSubresources are objects of the kinds that have a status subresource, besides those of Kubernetes.
+	// StatusSubresources are objects of the kinds that have a status subresource, besides the kinds of Kubernetes.
 	StatusSubresources []client.Object
 	// Build changes the builder of the client. Nil changes nothing. It must not return nil.
 	Build func(*fake.ClientBuilder) *fake.ClientBuilder
 	// Mapper is the REST mapper of the client. Nil is the one that the fake client derives from the scheme.
 	Mapper meta.RESTMapper
-	// Realistic makes writes behave more as those of a server.
+	// Realistic makes writes behave more as on a server.
 	Realistic bool
 }
 

@@ -75,7 +75,7 @@ func constructorArguments(v reflect.Value, name string) (arguments string, set [
 	return strings.Join(texts[2:], ", "), set, true
 }
 
-// withCalls prints the calls that set the fields of a configuration, and those of embedded structs.
+// withCalls prints the calls that set the fields of a configuration, and the calls that set fields of embedded structs.
 func (p *printer) withCalls(builder reflect.Type, v reflect.Value, set []string) ([]string, bool) {
 	var calls []string
 	for i := range v.NumField() {

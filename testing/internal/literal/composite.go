@@ -63,7 +63,7 @@ func (p *printer) fields(v reflect.Value) []string {
 }
 
 // impliesKind reports whether a Go type stands for one kind, so that its objects need not state their kind. Without a
-// scheme, it assumes that of all types but those of bare metadata.
+// scheme, it assumes that of all types except bare metadata.
 func (p *packages) impliesKind(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[metav1.PartialObjectMetadata](), reflect.TypeFor[metav1.PartialObjectMetadataList]():

@@ -10,7 +10,7 @@ import (
 	"trueup.dev/internal/testkit/fixture"
 )
 
-// Types of values in tests, in addition to those of APIs.
+// Types of values in tests, in addition to types of APIs.
 type (
 	Text                      string
 	Pointer                   *int

@@ -40,7 +40,7 @@ func TestAlias(t *testing.T) {
 		// No scheme knows the group.
 		{"example.com/other/api/v1", "v1", "v1"},
 		{"example.com/other/apis/v1beta1", "v1beta1", "v1beta1"},
-		// The version is that of a module.
+		// The version is the version of a module.
 		{"gomodules.xyz/jsonpatch/v2", "jsonpatch", "jsonpatch"},
 		{"example.com/website", "website", "website"},
 		{"v1", "v1", "v1"},

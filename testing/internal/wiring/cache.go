@@ -104,7 +104,7 @@ func (c *observedCache) IndexField(_ context.Context, obj client.Object, field s
 	defer c.mu.Unlock()
 	for _, other := range c.indexes {
 		if other.String() == index.String() {
-			// The text begins as that of the real cache, which callers match.
+			// The text begins as the text of the real cache, which callers match.
 			return fmt.Errorf("indexer conflict: %s already exists", index)
 		}
 	}

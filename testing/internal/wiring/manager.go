@@ -68,8 +68,8 @@ func (m *observedManager) takeHandlers() []eventHandler {
 	return handlers
 }
 
-// OtherCluster returns a cluster other than that of the manager, which must be the manager of [Observe]. It returns the
-// same cluster for the same name. Watches and indexes of the cluster are observed with its name.
+// OtherCluster returns a cluster other than the cluster of the manager, which must be the manager of [Observe]. It
+// returns the same cluster for the same name. Watches and indexes of the cluster are observed with its name.
 func OtherCluster(mgr ctrl.Manager, name string) (ctrlcluster.Cluster, error) {
 	m, ok := mgr.(*observedManager)
 	if !ok {

@@ -26,7 +26,7 @@ import (
 type Wiring struct {
 	// Controllers are in the order in which they were added.
 	Controllers []Controller
-	// Indexes are those of all clusters, sorted.
+	// Indexes are the indexes of all clusters, sorted.
 	Indexes []Index
 }
 

@@ -36,13 +36,13 @@ import (
 type Options struct {
 	// Files are files and directories with the objects to apply. Default: the samples of the example.
 	Files []string
-	// Backend is what the demo runs on. Default: that of the sandbox.
+	// Backend is what the demo runs on. Default: the default of the sandbox.
 	Backend sandbox.Backend
 	// Stay keeps everything running after the last chapter, until the context is done.
 	Stay bool
 	// Timeout is the timeout of each chapter.
 	Timeout time.Duration
-	// Verbosity 1 prints the logs of the controller; higher values also print those of the control plane.
+	// Verbosity 1 prints the logs of the controller; higher values also print the logs of the control plane.
 	Verbosity int
 	// Out receives the output of the demo.
 	Out io.Writer
@@ -233,8 +233,8 @@ func (d *demo) chapter(ctx context.Context, run func(context.Context) error) err
 	return causeOf(ctx, run(ctx))
 }
 
-// awaitControlPlaneEnd waits for a moment after an error that is no answer of an API server, because the control plane
-// may have ended.
+// awaitControlPlaneEnd waits for a moment after an error that is not an answer of an API server, because the control
+// plane may have ended.
 func awaitControlPlaneEnd(ctx context.Context, err error) error {
 	var answer apierrs.APIStatus
 	if err != nil && !errors.As(err, &answer) {

@@ -14,8 +14,8 @@ import (
 
 const appGoMod = "module example.com/m\n\ngo 1.24.0\n\nrequire github.com/grafana/grafana-app-sdk v0.57.0\n"
 
-// The client of a kind as v0.57 of the App SDK generates it, without most methods, and that of the routes of a version.
-// Neither has a header.
+// The client of a kind as v0.57 of the App SDK generates it, without most methods, and the client of the routes of a
+// version. Neither has a header.
 const (
 	generatedClient = `package v1
 

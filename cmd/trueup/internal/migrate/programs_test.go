@@ -31,7 +31,7 @@ import (
 
 // program is a program of a generation.
 type program struct {
-	// name is that of its directory below testdata. Defaults to the generation.
+	// name is the name of its directory below testdata. Defaults to the generation.
 	name       string
 	generation Generation
 	module     string

@@ -273,7 +273,7 @@ type row struct {
 	old  string // what its left column contains
 }
 
-// rows are the rows for names that have no rule, by the name that code selects, then by that of a method or field.
+// rows are the rows for names that have no rule, by the name that code selects, then by the name of a method or field.
 var rows = map[string]row{
 	"reconcilers.IndexControllersOfType": {V01, "IndexControllersOfType"},
 	"reconcilers.Kind":                   {V12, "reconcilers.Kind"},

@@ -92,7 +92,7 @@ func (r *rewriter) ownWebhooks(f *file, object ast.Expr) (defaulter, validator s
 	return defaulter, validator
 }
 
-// unseenKind reports a kind of another module: it may have methods that are no longer called. Those of Kubernetes have
+// unseenKind reports a kind of another module: it may have methods that are no longer called. Kinds of Kubernetes have
 // none.
 func (r *rewriter) unseenKind(f *file, object ast.Expr) {
 	t, ok := f.typeOf(object)

@@ -29,7 +29,7 @@ var (
 	configMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 )
 
-// play passes the events of a run with two steps, of which the second creates a ConfigMap, to a recorder.
+// play passes the events of a run with two steps, where the second creates a ConfigMap, to a recorder.
 func play(r *recorder.Recorder, controller string, object types.NamespacedName, cause observe.Cause, err error) {
 	run := &observe.Run{
 		ID: "id", Controller: controller, Kind: database, Object: object, Causes: []observe.Cause{cause},

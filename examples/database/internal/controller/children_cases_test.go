@@ -18,7 +18,7 @@ import (
 
 func TestConfigurationReconciler(t *testing.T) {
 	current := rtesting.With(shop, condition(databasev1.ConditionConfigurationReady, metav1.ConditionTrue, "Current", ""))
-	labelled := func(cm *corev1.ConfigMap) { cm.Labels["team"] = "a" }
+	labeled := func(cm *corev1.ConfigMap) { cm.Labels["team"] = "a" }
 	runSteps(t, subCases{
 		"it is created": {
 			Resource:       shop,
@@ -33,7 +33,7 @@ func TestConfigurationReconciler(t *testing.T) {
 		},
 		"it is repaired, and labels of other clients are left to them": {
 			Resource: shop,
-			GivenObjects: []client.Object{rtesting.With(configuration, labelled, func(cm *corev1.ConfigMap) {
+			GivenObjects: []client.Object{rtesting.With(configuration, labeled, func(cm *corev1.ConfigMap) {
 				cm.Data["postgresql.conf"] = "fsync = off"
 			})},
 			ExpectApplies:  applies(configuration),

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of the Widget.
+// GroupVersion is the version of the Widget.
 var GroupVersion = schema.GroupVersion{Group: "benchmarks.trueup.dev", Version: "v1"}
 
 // CRDs contains the CustomResourceDefinition of the Widget.

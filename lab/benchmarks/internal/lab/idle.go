@@ -18,7 +18,7 @@ import (
 )
 
 // Metrics of reconciles that have nothing to do. "One at a time" is the cost of the reconciler alone, called by one
-// goroutine; a storm measures the whole controller, with its queue and all its workers. CPU is that of the process,
+// goroutine; a storm measures the whole controller, with its queue and all its workers. CPU is the time of the process,
 // including garbage collection.
 var (
 	alone = usageMetrics{
