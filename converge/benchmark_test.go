@@ -53,7 +53,7 @@ func (r *tenCalls) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, r.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(secret.Namespace))
 }
 
-// tenCallsScenarios are those of a reconciler that is called directly, and by a controller.
+// tenCallsScenarios are the scenarios of a reconciler that is called directly, and by a controller.
 func tenCallsScenarios() map[string]Scenario {
 	s := Scenario{Scheme: scheme.Scheme, For: &corev1.Secret{}, Given: []client.Object{newSecret("a")}}
 	direct, controller := s, s
@@ -108,7 +108,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkDifferences compares two states of 20 objects, of which one has a field that differs in each run.
+// BenchmarkDifferences compares two states of 20 objects, where one object has a field that differs in each run.
 func BenchmarkDifferences(b *testing.B) {
 	p := mustPlan(b, tenCallsScenarios()["direct"])
 	state := func(password string) *state.Snapshot {

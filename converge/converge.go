@@ -33,20 +33,20 @@ var (
 
 // Options limit the search.
 type Options struct {
-	// Budget limits the time of the search for failures of several faults. The default is no limit. It does not limit the
-	// search for failures of single faults.
+	// Budget limits the time of the search for failures of several faults. By default, there is no limit. It does not
+	// limit the search for failures of single faults.
 	Budget time.Duration
 	// SingleRequests samples the single faults where runs are long, so that all runs with one fault make about this number
-	// of requests: the first request or event of each kind with each fault, then those of each object, and then
-	// repetitions. The sample depends on nothing but the scenario. 0 is no limit: all single faults are tried.
+	// of requests: the first request or event of each kind with each fault, then the first ones of each object, and then
+	// repetitions. The sample depends on nothing but the scenario. 0 means no limit: all single faults are tried.
 	SingleRequests int
-	// Recoveries limits the number of second faults that are tried at points that only exist after a first one; -1 is no
-	// limit.
+	// Recoveries limits the number of second faults that are tried at points that only exist after a first one; -1 means
+	// no limit.
 	Recoveries int
 	// Pairs limits the number of random pairs of faults that are tried; -1 tries all pairs.
 	Pairs int
 	// Requests reduces Recoveries and Pairs where runs are long, so that all runs for either make about this number of
-	// requests. 0 is no limit.
+	// requests. 0 means no limit.
 	Requests int
 	// Random is the number of random schedules of up to six faults that are tried.
 	Random int

@@ -20,7 +20,7 @@
 //	}
 //
 // [States] changes what users want instead of injecting faults: it compares the state after each sequence of specs with
-// that of a new object.
+// the state of a new object.
 //
 // [Upgrade] lets a new version of a controller take over from an old one at any point, and the old one from the new
 // one.
@@ -35,7 +35,7 @@
 // these get a second fault. Then some pairs of faults are tried, or all of them, and random schedules of more. Each run
 // takes a fraction of a millisecond.
 //
-// Oracles check each run: do reconciles stop, is the state that of the run without faults or the one that
+// Oracles check each run: do reconciles stop, is the state the same as in the run without faults or the one that
 // [Scenario.Desired] requires, does another reconcile change nothing, is nothing created twice or left over; see
 // [Oracle]. The first failure ends the search. It is shrunk to the fewest and simplest faults, shown as a timeline, and
 // saved below testdata/converge. The next test run tries it first.

@@ -22,8 +22,8 @@ type Exception struct {
 	// Object has the kind of the objects. Only its type matters. The default is all kinds.
 	Object client.Object
 	// Name is the name of an object, as findings have it: with its namespace and, if the API server generates it, its
-	// prefix and an asterisk, for example "default/web-*". For a call outside of the cluster it is that of the call, and
-	// for a finding about [Cloud] it is "cloud" and the key. The default is all names.
+	// prefix and an asterisk, for example "default/web-*". For a call outside of the cluster it is the name of the call,
+	// and for a finding about [Cloud] it is "cloud" and the key. The default is all names.
 	Name string
 	// Step is the number of a step, from 1 on. A [SleepThen] counts as its parts. The default is all steps. It does not
 	// apply to [OracleDuplicates], which checks the whole run.

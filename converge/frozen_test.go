@@ -14,8 +14,8 @@ import (
 	"trueup.dev/internal/memapi/kinds"
 )
 
-// TestRunsDoNotChangeTheInput compares the input of a plan after a search with that of a new plan of the same scenario.
-// What runs have taught is elsewhere.
+// TestRunsDoNotChangeTheInput compares the input of a plan after a search with the input of a new plan of the same
+// scenario. What runs have taught is elsewhere.
 func TestRunsDoNotChangeTheInput(t *testing.T) {
 	s := controllerScenario(false)
 	s.Roles = []client.Object{&rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{rule("*", "*")}}}

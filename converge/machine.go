@@ -83,12 +83,12 @@ func (p *plan) judgedVersion() *judge.Version {
 	return v
 }
 
-// isActor reports whether a client is that of an actor.
+// isActor reports whether a client is the client of an actor.
 func (p *plan) isActor(client string) bool {
 	return slices.ContainsFunc(p.actors, func(a sim.Actor) bool { return a.Name == client })
 }
 
-// isProgram reports whether a client is that of a process.
+// isProgram reports whether a client is the client of a process.
 func (p *plan) isProgram(client string) bool {
 	for _, program := range p.programs {
 		if program.Client == client {

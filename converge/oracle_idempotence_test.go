@@ -22,7 +22,7 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		// write is called with the child, which is as it should be.
 		write func(ctx context.Context, e Env, child *corev1.ConfigMap) error
-		// about is that of the violation, or empty if there is none.
+		// about is the field About of the violation, or empty if there is none.
 		about string
 		// counted is set if the certificate counts writes.
 		counted bool

@@ -20,7 +20,7 @@ import (
 )
 
 // TestAnnotationsArePassedOn copies the annotations of a Secret into a pod template, also the one of the other client,
-// or a hash of them. A copy without those of the users is still wrong.
+// or a hash of them. A copy without the changes of the users is still wrong.
 func TestAnnotationsArePassedOn(t *testing.T) {
 	hashed := func(annotations map[string]string) map[string]string {
 		hash := fnv.New32a()

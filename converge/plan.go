@@ -57,9 +57,9 @@ type input struct {
 	// selectors limit the caches of kinds.
 	selectors map[schema.GroupVersionKind]labels.Selector
 	except    []exceptionOf
-	// masks are those of the scenario.
+	// masks are the masks of the scenario.
 	masks []state.Mask
-	// upgrade is set for runs in which the version of the program changes, and version for those of one version of an
+	// upgrade is set for runs in which the version of the program changes, and version for runs of one version of an
 	// upgrade.
 	upgrade *upgrade
 	version string

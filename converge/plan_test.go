@@ -129,7 +129,7 @@ func TestScenariosThatFail(t *testing.T) {
 			}
 		}, "State.Get of *unstructured.Unstructured"},
 		"an actor does not stop": {func(s *Scenario) {
-			s.World = []Actor{actorOn("one", &corev1.Secret{}, labelled), actorOn("other", &corev1.Secret{}, labelled)}
+			s.World = []Actor{actorOn("one", &corev1.Secret{}, labeled), actorOn("other", &corev1.Secret{}, labeled)}
 		}, "actor one does not stop: it has acted 2000 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestScenariosThatFail(t *testing.T) {
 	}
 }
 
-// labelled changes an object with each call.
-func labelled(ctx context.Context, c client.Client, obj *corev1.Secret) error {
+// labeled changes an object with each call.
+func labeled(ctx context.Context, c client.Client, obj *corev1.Secret) error {
 	metav1.SetMetaDataLabel(&obj.ObjectMeta, "version", obj.ResourceVersion)
 	return c.Update(ctx, obj)
 }

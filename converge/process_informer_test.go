@@ -22,7 +22,7 @@ type indexReader struct {
 	client.Client
 
 	indexer cache.Indexer
-	// live reads before a creation, so that a stale cache does not lead to a second ConfigMap.
+	// live reads before a creation: then a stale cache does not lead to a second ConfigMap.
 	live client.Reader
 	// edits changes the object of the cache instead of a copy.
 	edits bool

@@ -28,11 +28,11 @@ import (
 //
 // The scenario needs Scheme, and Setup or New with its fields. What it has of For, Given and Steps is kept. The default
 // of Given are the objects that the controller read and did not make, and that of Steps are what users did as far as
-// the controller saw it: they create the object, change its spec, labels and annotations, change or delete what
-// the controller reads, and delete the object; after each step, they wait. If the controller lacked an object until the
-// end of the recording, it may fail meanwhile. Labels and annotations that other clients have added to objects of the
-// controller are added to Masks. Values that the recording masks are those of
-// the recording. The object always starts without a status and without finalizers, also if the recording starts later.
+// the controller saw it: they create the object, change its spec, labels and annotations, change or delete what the
+// controller reads, and delete the object; after each step, they wait. If the controller lacked an object until the end
+// of the recording, it may fail meanwhile. Labels and annotations that other clients have added to objects of the
+// controller are added to Masks. Values that the recording masks are the values of the recording. The object always
+// starts without a status and without finalizers, also if the recording starts later.
 //
 // [Run] and [Check] first repeat the answers that failed, and the events that were late, as a schedule of faults. The
 // report says whether all of them were injected and the same errors occurred, see [Recorded]. Then they try similar

@@ -179,7 +179,7 @@ func historyScenario(wrong bool) Scenario {
 	return s
 }
 
-// TestOrderOfGarbageCollection recreates an owner, so that its old child is garbage. The reconciler deletes it unless
+// TestOrderOfGarbageCollection recreates an owner, which makes its old child garbage. The reconciler deletes it unless
 // the garbage collector was faster.
 func TestOrderOfGarbageCollection(t *testing.T) {
 	for _, wrong := range []bool{false, true} {

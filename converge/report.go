@@ -49,8 +49,8 @@ type Failure struct {
 // model leads the reconciler to another state. For several faults it only counts the schedules that were tried.
 type Certificate struct {
 	Seed uint64
-	// Programs is the number of programs, Points that of the injection points in the run without faults, and Reconciles
-	// that of its reconciles.
+	// Programs is the number of programs, Points is the number of injection points in the run without faults, and
+	// Reconciles is the number of its reconciles.
 	Programs, Points, Reconciles int
 	// Enumerated counts faults at points, Pruned those that are equivalent to another fault, and Singles those that were
 	// tried. SinglesLeft counts those that were not, because that would have taken too long.

@@ -56,7 +56,7 @@ type Scenario struct {
 	// Webhooks are MutatingWebhookConfigurations and ValidatingWebhookConfigurations: which writes the webhooks decide
 	// about that New or Setup register with the manager. Without one, a webhook at a path of controller-runtime's builders
 	// decides about creates and updates of its kind. Match conditions are not supported. Webhooks are available from the
-	// end of the first set-up on, so that Given is not subject to them, and no faults are injected into their requests.
+	// end of the first set-up on. Therefore Given is not subject to them, and no faults are injected into their requests.
 	Webhooks []client.Object
 	// Roles are Roles and ClusterRoles: what the process may do. A Role applies to its namespace, or to all if it names
 	// none, a ClusterRole to all objects. Other requests are answered with status 403, and fail the test with the rules
@@ -92,15 +92,15 @@ type Scenario struct {
 	// Reset is called before each run, to reset the state outside of the scenario.
 	Reset func()
 	// Outside returns the content of the external systems that [Env.Call] stands for, for example of a fake. It is encoded
-	// as JSON at each Settle, while no call runs, and compared with that of the run without faults. If it is an object or
-	// a map, each of its keys is compared like an object of the API, and one that Reset has not left there must not
-	// remain when all primary objects were deleted. Masks without an Object apply to it. With Outside, a call that changes
-	// the content is a write.
+	// as JSON at each Settle, while no call runs, and compared with the state of the run without faults. If it is an
+	// object or a map, each of its keys is compared like an object of the API, and one that Reset has not left there must
+	// not remain when all primary objects were deleted. Masks without an Object apply to it. With Outside, a call that
+	// changes the content is a write.
 	Outside func() any
 
-	// Desired returns an error if a state is wrong. It is called at each Settle. The default compares the state to that of
-	// the run without faults. With Desired a reconciler may choose names: only objects whose names also exist without
-	// faults can be duplicates, and Desired decides what may exist in the end.
+	// Desired returns an error if a state is wrong. It is called at each Settle. The default compares the state to the
+	// state of the run without faults. With Desired a reconciler may choose names: only objects whose names also exist
+	// without faults can be duplicates, and Desired decides what may exist in the end.
 	Desired func(State) error
 	// Masks are fields that may differ from the run without faults.
 	Masks []Mask
@@ -199,7 +199,7 @@ type Program struct {
 type Filter struct {
 	// Object has the kind of the events. The default is all kinds in For, Owns and Watches.
 	Object client.Object
-	// Predicate returns false for an event that leads to no request. All runs share it, so that it must have no state.
+	// Predicate returns false for an event that leads to no request. All runs share it, therefore it must not have state.
 	// Required.
 	Predicate predicate.Predicate
 }

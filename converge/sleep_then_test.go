@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// cronScenario creates a config map each minute, until the secret is suspended. If named is set, the name is that of
-// the minute, so that none is created twice. Otherwise the last minute is recorded after the creation.
+// cronScenario creates a config map each minute, until the secret is suspended. If named is set, the name is the name
+// of the minute, so that none is created twice. Otherwise the last minute is recorded after the creation.
 func cronScenario(named bool) Scenario {
 	return secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
 		if secret.Labels["suspend"] != "" || secret.DeletionTimestamp != nil {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestStaleStartShowsEarlierLife deletes what belongs to another incarnation of the owner than that of the cache. The
-// cache has to be six events old for that. The correct twin asks the API server first.
+// TestStaleStartShowsEarlierLife deletes what belongs to another incarnation of the owner than the incarnation in the
+// cache. The cache has to be six events old for that. The correct twin asks the API server first.
 func TestStaleStartShowsEarlierLife(t *testing.T) {
 	scenario := func(asks bool) Scenario {
 		s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {

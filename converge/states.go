@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// OraclePath fails when a state depends on earlier specs: it is not that of a new object with the same spec. Only
+	// OraclePath fails when a state depends on earlier specs: it is not the state of a new object with the same spec. Only
 	// [States] checks it.
 	OraclePath Oracle = "S1 path independence"
 	// OracleEffect fails when no value of a property changes the state. Only [States] checks it.
@@ -62,9 +62,9 @@ type HistoryDependent struct {
 type StatesOptions struct {
 	// Requests limits the search: all its runs make about this number of requests. Each property is always changed on its
 	// own, whatever that takes. Pairs of properties get half of the requests, and single faults the next third. While one
-	// property changes, they get a tenth, at least 50 faults. 0 is no limit.
+	// property changes, they get a tenth, at least 50 faults. 0 means no limit.
 	Requests int
-	// Budget limits the time of the search. The default is no limit.
+	// Budget limits the time of the search. By default, there is no limit.
 	Budget time.Duration
 	// Walks is the number of random walks that are tried for each property.
 	Walks int
@@ -90,12 +90,12 @@ func DefaultStatesOptions() StatesOptions {
 // kind For from the steps or from Given, without the steps after it, and changes its spec: each property on its own and
 // back, pairs of properties, random sequences, deletion and recreation, also with single faults. It adds a label and an
 // annotation to the object, and removes them. It fails the test if
-//   - a state is not that of a new object with the same spec,
+//   - a state is not the state of a new object with the same spec,
 //   - no value of a property changes the state, or
 //   - an oracle fails that [Run] checks too, except that Scenario.Desired is not called.
 //
 // While a reconcile fails, or the status says that the spec is refused, objects may also remain as they were. The way
-// back must work. A refused change that was made in part is an advice in the certificate, and so are labels and
+// back must work. A refused change that was made in part is advice in the certificate, and so are labels and
 // annotations of the object that have an effect.
 //
 // The failure has the fewest and smallest changes that lead to it. It is saved below testdata/converge, and the next
@@ -196,7 +196,7 @@ func (f *StatesFailure) String() string {
 
 func (f *StatesFailure) failed() bool { return f.Violation.Oracle != "" }
 
-// fail fails the test, and saves the failure, unless it is that of a property without an effect.
+// fail fails the test, and saves the failure, unless it is about a property without an effect.
 func (f *StatesFailure) fail(t *testing.T) {
 	t.Helper()
 	if f.failure == nil {

@@ -141,8 +141,8 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 	return Violation{}, len(w), false
 }
 
-// compare compares a state, and the one before it, with that of a new object. It executes further runs without faults
-// before it reports a difference.
+// compare compares a state, and the one before it, with the state of a new object. It executes further runs without
+// faults before it reports a difference.
 func (x *statesSearch) compare(n *newObject, want, before, got *state.Snapshot) []state.Difference {
 	for {
 		found := n.plan.reader().Differences(want, got, x.masks(n, want, got))

@@ -39,8 +39,8 @@ func (x *statesSearch) refused(o *judge.Outcome, settle int) bool {
 	})
 }
 
-// learnStatus learns from the object as users create it first. If it is Ready, what its status says is no refusal, and
-// an object that is not Ready does not claim to have the state of its spec.
+// learnStatus learns from the object as users create it first. If it is Ready, what its status says is not a refusal,
+// and an object that is not Ready does not claim to have the state of its spec.
 func (x *statesSearch) learnStatus(obj client.Object) {
 	if obj == nil {
 		return
@@ -103,9 +103,9 @@ func refuses(text string) bool {
 	return len(text) < 64 && slices.ContainsFunc(refusals, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// refusedDifferences compares a state with that of a new object whose spec the controller refuses. Fields and objects
-// may also remain as they were before. Those that a new object does not have may have changed: whether they should is
-// not known, see adviseHalf.
+// refusedDifferences compares a state with the state of a new object whose spec the controller refuses. Fields and
+// objects may also remain as they were before. Those that a new object does not have may have changed: whether they
+// should is not known, see adviseHalf.
 func (x *statesSearch) refusedDifferences(n *newObject, want, before, got *state.Snapshot) []state.Difference {
 	wanted, old, now := n.plan.reader().Flatten(want), n.plan.reader().Flatten(before), n.plan.reader().Flatten(got)
 	masked := maps.Clone(x.masks(n, want, got))
@@ -203,7 +203,7 @@ func (s *specSpace) foreignSpec(value string) walk.Spec {
 }
 
 // metadata adds a label and an annotation to the object, changes and removes them. They may have an effect, because
-// some controllers pass them on. This is an advice.
+// some controllers pass them on. This is advice.
 func (x *statesSearch) metadata() *StatesFailure {
 	one, two := x.foreignSpec("one"), x.foreignSpec("two")
 	if len(one.Changes) == 0 {
@@ -226,7 +226,7 @@ func (x *statesSearch) metadata() *StatesFailure {
 	return nil
 }
 
-// withMetadata returns changes that users can make, which include those of the metadata.
+// withMetadata returns changes that users can make, which include changes of the metadata.
 func (x *statesSearch) withMetadata() []acceptedProperty {
 	if len(x.foreign.specs) == 0 {
 		return x.accepted

@@ -113,7 +113,7 @@ func titleScenario(r titler) Scenario {
 	return s
 }
 
-// A status refuses a spec if it differs from that of an object that is Ready.
+// A status refuses a spec if it differs from the status of an object that is Ready.
 func TestStatesOfRefusedSpecs(t *testing.T) {
 	for name, test := range map[string]struct {
 		titler titler

@@ -118,8 +118,8 @@ func (x *statesSearch) rerun(encoded string) (*StatesFailure, error) {
 	return x.explain(w, f), nil
 }
 
-// faults changes a property and back, with each single fault at each point. The walk converges without faults, so that
-// its states are those of new objects.
+// faults changes a property and back, with each single fault at each point. The walk converges without faults,
+// therefore its states are the states of new objects.
 func (x *statesSearch) faults() *StatesFailure {
 	if slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool { return h.Field == "" }) {
 		x.cert.LeftOut = append(

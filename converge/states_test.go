@@ -101,8 +101,7 @@ func TestStatesDeclared(t *testing.T) {
 	}
 }
 
-// Labels of the object are passed on to the ConfigMap. This is an advice, unless the labels are skipped, or one
-// remains.
+// Labels of the object are passed on to the ConfigMap. This is advice, unless the labels are skipped, or one remains.
 func TestStatesOfMetadata(t *testing.T) {
 	for name, test := range map[string]struct {
 		merged, skipped bool
@@ -182,7 +181,7 @@ func TestStatesReplay(t *testing.T) {
 	}
 }
 
-// The kind has no definition: its properties are those of its Go type. The controller registers itself.
+// The kind has no definition: its properties are the properties of its Go type. The controller registers itself.
 func TestStatesOfController(t *testing.T) {
 	s := controllerScenario(false)
 	const other = "only data.value is copied"

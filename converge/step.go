@@ -25,7 +25,7 @@ import (
 // Step is an action of the users, or a wait. Users see what the API server has, and their requests do not fail.
 type Step struct {
 	plain sim.Step
-	// steps are those of a step that consists of several, which has nothing else.
+	// steps are the steps of a step that consists of several, which has nothing else.
 	steps []Step
 	// applies is the object of an Apply.
 	applies client.Object
@@ -62,7 +62,7 @@ func Settle() Step { return Step{plain: sim.Step{Name: "settle", Settle: true}} 
 func Sleep(d time.Duration) Step { return Step{plain: sim.Step{Name: "wait " + d.String(), Sleep: d}} }
 
 // SleepThen lets time pass, performs steps at once, and waits until the controller is idle: it is a [Sleep], the steps,
-// and a [Settle]. It is for work that depends on time and never ends, such as that of a cron job. Such a controller
+// and a [Settle]. It is for work that depends on time and never ends, such as the work of a cron job. Such a controller
 // becomes idle only after a step that suspends the work:
 //
 //	converge.SleepThen(3*time.Minute+30*time.Second, converge.Change(cronJob, func(c *v1.CronJob) {
@@ -172,9 +172,9 @@ func Orphan(obj client.Object) Step {
 	})
 }
 
-// CreateOwned creates an object as another client does that is no controller of the scenario, with a field manager of
-// its own. The owner, which must exist, controls the object, unless it is nil. Set [Scenario.ManagedFields] for
-// reconcilers that distinguish objects by their managers.
+// CreateOwned creates an object as a client that is not a controller of the scenario does, with a field manager of its
+// own. The owner, which must exist, controls the object, unless it is nil. Set [Scenario.ManagedFields] for reconcilers
+// that distinguish objects by their managers.
 func CreateOwned(owner, obj client.Object, manager string) Step {
 	name := fmt.Sprintf("%s creates %s", manager, phrase.Describe(obj))
 	return Do(name, func(ctx context.Context, c client.Client) error {

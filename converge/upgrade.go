@@ -30,7 +30,7 @@ import (
 // Webhooks, Uncached and Desired. All else comes from the current scenario. If there are several programs, all are
 // upgraded at once. The definitions in CRDs are replaced at the same time, so that the storage version can change.
 //
-// There are two runs without faults, one of each version alone. The state at a Settle is compared with that of the
+// There are two runs without faults, one of each version alone. The state at a Settle is compared with the state of the
 // version that runs then, and fields that differ between runs of either version are not compared. The controller may
 // create and delete each object as often as the version does that does so more often. An object that only one version
 // creates, the other one may delete.
@@ -39,7 +39,7 @@ import (
 // declares it. [Scenario.NoRollback] declares that going back is not supported. The log has what an upgrade changes
 // although users change nothing, especially pod templates, which restart pods.
 //
-// Flags, saved schedules and pages are those of [Run].
+// Flags, saved schedules and pages are the same as for [Run].
 func Upgrade(t *testing.T, old, current Scenario) {
 	t.Helper()
 	u, err := newUpgrade(old, current, *seedFlag)
@@ -167,7 +167,7 @@ func (u *upgrades) check(old, current Scenario) error {
 }
 
 // shareDefinitions lets both versions share their custom kinds if they are equal. Otherwise kinds with several versions
-// are compared in that of the new version if the old one serves it.
+// are compared in the version of the new program if the old one serves it.
 func (u *upgrades) shareDefinitions() {
 	if reflect.DeepEqual(u.old.CRDs, u.current.CRDs) {
 		u.old.registry, u.old.applier = u.current.registry, u.current.applier
@@ -259,7 +259,8 @@ func (p *plan) decode(encoded string) (inject.Schedule, uint64, error) {
 	return inject.Decode(encoded)
 }
 
-// referVersions executes the runs without faults of each version. What differs in those of either is not compared.
+// referVersions executes the runs without faults of each version. What differs between runs of one version is not
+// compared.
 func (p *plan) referVersions(t *testing.T) (judge.Outcome, bool) {
 	p.reference, p.failedVersion = nil, nil
 	p.random = state.RandomNames{}

@@ -27,9 +27,9 @@ type UpgradeReport struct {
 // UpgradeCertificate counts what was tried. Without a failure, and if Upgrade.SinglesLeft is 0, it proves that no
 // upgrade at any point of the run of the old version leads to another state.
 type UpgradeCertificate struct {
-	// Upgrade counts the runs of the old version and then the new one. Points are those of the old version's run without
-	// faults, Singles upgrades at these points, Recoveries further faults after an upgrade, and Pairs faults shortly
-	// before one.
+	// Upgrade counts the runs of the old version and then the new one. Points are the points of the old version's run
+	// without faults, Singles are upgrades at these points, Recoveries are further faults after an upgrade, and Pairs are
+	// faults shortly before one.
 	Upgrade Certificate
 	// Rollback counts the runs of the old version, the new one, and the old one again. Singles are rollbacks after
 	// upgrades, and Recoveries further faults after both. It is nil if a rollback is not supported, or was not tried after

@@ -67,7 +67,7 @@ func gaugeUpgrade(t *testing.T, prepared bool, converter conversion.Converter) (
 		schema.GroupVersion{Group: gaugeGroup.Group, Version: "v1"}.WithKind("GaugeList"), &gaugeListV1{},
 	)
 	current.Desired = nil
-	current.Steps = append(Steps(current.Steps[:4]...), current.Steps[len(current.Steps)-2:]...) // those of users of v1
+	current.Steps = append(Steps(current.Steps[:4]...), current.Steps[len(current.Steps)-2:]...) // steps of users of v1
 	old = gaugeScenario(t, "v1", converter)
 	old.For, old.Steps, old.Desired = &gaugeV1{}, nil, nil
 	old.Setup = func(mgr ctrl.Manager) error {

@@ -84,7 +84,7 @@ type gaugeKept struct{ Unit, Shown string }
 type gaugeConverter struct {
 	// loses is the mistake of a conversion: what only v2 has is not keptV2 in v1.
 	loses bool
-	// noUnit is the mistake to leave a field empty of which v2 has a default: objects that are stored as v1 do not get it.
+	// noUnit is the mistake to leave a field empty that has a default in v2: objects that are stored as v1 do not get it.
 	noUnit bool
 }
 

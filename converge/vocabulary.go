@@ -109,7 +109,8 @@ type Oracle = finding.Oracle
 const (
 	// OracleQuiescence fails when reconciles do not stop, or when one of them does not return.
 	OracleQuiescence Oracle = "O1 quiescence"
-	// OracleEndState fails when the state at a [Settle] is not [Scenario.Desired], or not that of the run without faults.
+	// OracleEndState fails when the state at a [Settle] is not [Scenario.Desired], or not the state of the run without
+	// faults.
 	OracleEndState Oracle = "O2 end state"
 	// OracleIdempotence fails when another reconcile writes, although nothing has changed, or when each reconcile makes
 	// an update or a patch that changes nothing. An apply that changes nothing is not a failure.
@@ -167,7 +168,7 @@ const (
 	// CauseFight is for two writers that change the same field in turn. It is also one of [OracleIdempotence]. A writer is
 	// a program, an actor, a controller, or the reconciles of one request.
 	CauseFight Cause = "fight"
-	// CauseChain is for several writers, each of which leads to the next change of another one, without end.
+	// CauseChain is for several writers, where each change leads to the next change of another writer, without end.
 	CauseChain Cause = "chain"
 )
 
@@ -179,7 +180,7 @@ const (
 	CauseMissing Cause = "missing"
 	// CauseUnexpected is for an object that should not exist.
 	CauseUnexpected Cause = "unexpected"
-	// CauseDifferent is for an object whose content differs from that of the run without faults.
+	// CauseDifferent is for an object whose content differs from the content in the run without faults.
 	CauseDifferent Cause = "different"
 	// CauseOverwritten is for a write that reverts a change of another client.
 	CauseOverwritten Cause = "overwritten"

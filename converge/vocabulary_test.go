@@ -48,7 +48,7 @@ func constantsIn(t *testing.T, directory string, types ...string) map[string]str
 	return found
 }
 
-// TestVocabulary compares the constants that users see with those of the internal packages.
+// TestVocabulary compares the constants that users see with the constants of the internal packages.
 func TestVocabulary(t *testing.T) {
 	for directory, types := range map[string][]string{
 		"internal/inject": {"Fault"}, "internal/finding": {"Oracle", "Cause"},

@@ -28,7 +28,7 @@ func (h *secretHooks) Default(_ context.Context, s *corev1.Secret) error {
 	return nil
 }
 
-// ValidateCreate refuses secrets of which a config map exists already. It reads from the cache.
+// ValidateCreate refuses secrets if there is already a config map of the same name. It reads from the cache.
 func (h *secretHooks) ValidateCreate(ctx context.Context, s *corev1.Secret) (admission.Warnings, error) {
 	err := h.Get(ctx, client.ObjectKeyFromObject(s), &corev1.ConfigMap{})
 	if err == nil {

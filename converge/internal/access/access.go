@@ -90,7 +90,7 @@ func (a *Usage) Add(run *Usage) {
 	}
 }
 
-// MissingRules returns a marker for each resource of which permissions are missing.
+// MissingRules returns a marker for each resource with missing permissions.
 func (a *Usage) MissingRules() []string {
 	byResource := map[[2]string][]string{}
 	for p := range a.missing {

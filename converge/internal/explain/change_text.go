@@ -30,7 +30,7 @@ func ContentOf(obj client.Object) map[string]any {
 	if !ok {
 		return content
 	}
-	// The content of an unstructured object is that of the server.
+	// The content of an unstructured object is the content on the server.
 	content, metadata = maps.Clone(content), maps.Clone(metadata)
 	for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
 		delete(metadata, field)

@@ -106,7 +106,7 @@ func failsWith(reason metav1.StatusReason) clue {
 	return all(writesEachTime(func(e Entry) bool { return e.Failed && e.Reason == reason }), allFail)
 }
 
-// isInUse: the name of an object to be created was that of an object that the process had created itself.
+// isInUse: the name of an object to be created was the name of an object that the process had created itself.
 func isInUse(f *Failure) []int {
 	return f.pair(func(_ int, e Entry) bool { return e.isCreation() }, func(made, later Entry) bool {
 		return later.isSame(made) && later.Reason == metav1.StatusReasonAlreadyExists

@@ -32,7 +32,7 @@ type Entry struct {
 	Failed   bool
 	// Program is the version that a process starts with, in an upgrade.
 	Program string
-	// Process is the number of the process, and version that of the API server, after it.
+	// Process is the number of the process, and version the version of the API server after it.
 	Process int
 	Version int64
 
@@ -50,7 +50,7 @@ type Facts struct {
 	Effect bool
 	// Unowned is set for an object without an owner that is created.
 	Unowned bool
-	// Reason is that of the error of the API server, and items the number of items of a list.
+	// Reason is the reason of the error of the API server, and items the number of items of a list.
 	Reason metav1.StatusReason
 	Items  int
 	// Retried is set for the end of a reconcile whose request is queued again, and after is the delay if it polls.
@@ -83,7 +83,7 @@ const (
 	otherRole
 )
 
-// The places of which there is one.
+// The places that exist once.
 var (
 	TheOutside = Place{Role: OutsideRole}
 	TheProcess = Place{Role: ProcessRole}

@@ -14,7 +14,7 @@ type hintRow struct {
 	oracle finding.Oracle
 	// cause is empty for all causes.
 	cause finding.Cause
-	// faults are those of which the schedule has one, or 0 for all schedules.
+	// faults are the faults that the row is about: the schedule has one of them. 0 stands for all schedules.
 	faults inject.Set
 	// shown is what the timeline must show, or nil if the violation is enough.
 	shown clue

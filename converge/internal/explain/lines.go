@@ -69,7 +69,7 @@ func (f *Failure) byImportance() [][]int {
 }
 
 // Decisive returns the indexes of the last writes of the process and of others to the object of the violation. If there
-// are none, it returns those of the last writes or, if reconciles do not end as they should, of the last lines.
+// are none, it returns the lines of the last writes or, if reconciles do not end as they should, of the last lines.
 func (f *Failure) Decisive() []int {
 	end := slices.IndexFunc(f.Entries, func(e Entry) bool { return e.Mark == HarmMark })
 	if end < 0 {

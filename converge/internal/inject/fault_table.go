@@ -55,7 +55,7 @@ var placeNames = []string{
 	"start",
 }
 
-// Table has a row for each fault. The order is that of the bits of a faultSet, and so part of the order in which
+// Table has a row for each fault. The order is the order of the bits of a faultSet, and so part of the order in which
 // schedules are tried.
 var Table = []Row{
 	{

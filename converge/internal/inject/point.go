@@ -188,7 +188,7 @@ type Injectable struct {
 // IsRest reports whether a fault ends the process while the controller is idle.
 func (d Deviation) IsRest() bool { return d.Fault == Restart || d.Fault == StaleStart }
 
-// OnlyEnding returns points with only those of their faults that end the process.
+// OnlyEnding returns points with the faults that end the process, and without their other faults.
 func OnlyEnding(points []Injectable) []Injectable {
 	found := slices.Clone(points)
 	for i := range found {

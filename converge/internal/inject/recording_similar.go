@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// MaxSimilar limits the schedules that are similar to that of a recording.
+// MaxSimilar limits the schedules that are similar to the schedule of a recording.
 const MaxSimilar = 1000
 
-// lookAlike are the faults that a controller cannot tell from another one, or whose consequences are like those of the
-// other one.
+// lookAlike are the faults that a controller cannot tell from another one, or whose consequences are like the
+// consequences of the other one.
 var lookAlike = map[Fault][]Fault{
 	TimeoutApplied: {TimeoutLost, CrashAfter},
 	TimeoutLost:    {TimeoutApplied, CrashAfter},
@@ -23,7 +23,7 @@ var lookAlike = map[Fault][]Fault{
 	Deleted:        {Recreated},
 }
 
-// Similar returns schedules like that of the recording, the most similar ones first.
+// Similar returns schedules like the one of the recording, the most similar ones first.
 func (r *Recorded) Similar(points []Injectable) []Schedule {
 	var found []Schedule
 	seen := map[string]bool{r.Schedule.Encode(0): true}

@@ -36,7 +36,7 @@ type holder struct {
 	writer    world.Writer
 }
 
-// StuckObjects lists the objects that wait for their deletion. Those of one kind are primary.
+// StuckObjects lists the objects that wait for their deletion. The objects of one kind are primary.
 func (h History) StuckObjects(primary schema.GroupVersionKind) []*Stuck {
 	var all []*Stuck
 	for _, kind := range h.Server.Kinds() {
@@ -107,7 +107,7 @@ func (s *Stuck) waits(other *Stuck, evidence world.Found) bool {
 	})
 }
 
-// Deadlock returns objects each of which waits for the next one, and the last one for the first one, or nil.
+// Deadlock returns objects where each one waits for the next one, and the last one for the first one, or nil.
 func Deadlock(all []*Stuck) []*Stuck {
 	var path []*Stuck
 	done := map[*Stuck]bool{}

@@ -32,7 +32,7 @@ type History struct {
 	Names   state.GeneratedNames
 	Reader  state.Reader
 	Authors []world.Authored
-	// IsProgram reports whether a client is that of a program.
+	// IsProgram reports whether a client is the client of a program.
 	IsProgram func(client string) bool
 }
 

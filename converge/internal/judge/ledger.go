@@ -23,7 +23,7 @@ func NewLedger() Ledger {
 	}
 }
 
-// Raise sets each number to at least that of another run.
+// Raise sets each number to at least the number of another run.
 func (l *Ledger) Raise(other Ledger) {
 	for _, pair := range [][2]map[state.Thing]int{
 		{l.Created, other.Created}, {l.Deleted, other.Deleted}, {l.Most, other.Most},

@@ -107,7 +107,7 @@ func (o *duplicatesOracle) explainAll(kind schema.GroupVersionKind, key types.Na
 }
 
 // check reports what exceeds the run without faults, and the interferences of other clients. With Scenario.Desired the
-// reconciler may choose names, so that only names that it also uses without faults count.
+// reconciler may choose names, therefore only names that it also uses without faults count.
 func (o *duplicatesOracle) check(skipped []int) {
 	if o.Scenario.Records || o.Failed() {
 		return

@@ -19,9 +19,9 @@ type quiescenceOracle struct {
 
 	pace   *Pace
 	faults int
-	// rates are those of the requests during a Sleep.
+	// rates are the rates of the requests during a Sleep.
 	rates map[world.RequestOf]rate
-	// turns counts those of the loop since a reconcile has ended, or since everything waited for time to pass.
+	// turns counts the turns of the loop since a reconcile has ended, or since everything waited for time to pass.
 	turns int
 }
 
@@ -181,7 +181,7 @@ func (o *quiescenceOracle) Slept(since int64) {
 	}
 }
 
-// dependsOnTime reports whether the reconciles since the start of the Settle were those of a request that polls.
+// dependsOnTime reports whether the reconciles since the start of the Settle were caused by a request that polls.
 func (o *quiescenceOracle) dependsOnTime(a *world.Reconcile) bool {
 	after := a.Result.RequeueAfter
 	return after >= time.Second && time.Since(o.pace.SettleStart) >= time.Duration(o.pace.Recent/4)*after

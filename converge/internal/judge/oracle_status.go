@@ -169,7 +169,7 @@ func (o *statusOracle) missing(ready readiness) string {
 	return ""
 }
 
-// workloads are those of the object that became ready.
+// workloads are the workloads of the object that became ready.
 func (ready readiness) workloads() []state.Workload {
 	var found []state.Workload
 	for n, kind := range ready.state.Kinds {

@@ -64,13 +64,13 @@ func Of(r *recording.Recording, scheme *runtime.Scheme, actors bool) (*History, 
 	return &h.History, nil
 }
 
-// history finds out what users did: which changes of objects are not those of the controller.
+// history finds out what users did: which changes of objects are not made by the controller.
 type history struct {
 	History
 
 	recording *recording.Recording
 	scheme    *runtime.Scheme
-	// actors is set if other controllers are part of the scenario: then their changes are no steps.
+	// actors is set if other controllers are part of the scenario: then their changes are not steps.
 	actors bool
 
 	objects  map[inject.ObjectID]*pastObject
@@ -90,7 +90,7 @@ type pastObject struct {
 	// missed is set for an object that the controller has read and not found, and written for one that it has written or
 	// has tried to write.
 	missed, written bool
-	// unresolved is set after a write by the controller of which it is not known whether it took effect.
+	// unresolved is set after a write by the controller that may or may not have taken effect.
 	unresolved bool
 	// versions are the known resource versions since the last creation, and creations counts these.
 	versions  []string
@@ -118,7 +118,7 @@ func (h *history) read() {
 	}
 }
 
-// causes notes the objects of events. Those of a request are merged, so an object may have changed before it was
+// causes notes the objects of events. The changes of a request are merged, so an object may have changed before it was
 // deleted, or exist again.
 func (h *history) causes(field string, run *recording.Run) {
 	for _, cause := range run.Causes {
@@ -331,7 +331,7 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 		h.mask(obj, before, past.content)
 	}
 	if h.actors {
-		return // the status is that of an actor
+		return // the status is written by an actor
 	}
 	was, _ := before["status"].(map[string]any)
 	is, _ := past.content["status"].(map[string]any)
@@ -342,7 +342,7 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 }
 
 // mask masks the labels and annotations that another client has added to an object that the controller makes. They are
-// lost when it is created again, and this is no mistake.
+// lost when it is created again, which is not a mistake.
 func (h *history) mask(obj client.Object, before, after map[string]any) {
 	for _, field := range []string{"labels", "annotations"} {
 		was, _, _ := unstructured.NestedMap(before, "metadata", field)

@@ -361,7 +361,7 @@ func TestFaultsOfRecording_whatFailed(t *testing.T) {
 	}
 }
 
-// TestSimilar_mostSimilarFirst tests the schedules that are tried after that of a recording.
+// TestSimilar_mostSimilarFirst tests the schedules that are tried after the schedule of a recording.
 func TestSimilar_mostSimilarFirst(t *testing.T) {
 	found := inject.OfRecording(oneRun(
 		failed("update", theConfig, 409, "Conflict"), failed("update", theService, 409, "Conflict"),

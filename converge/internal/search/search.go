@@ -95,7 +95,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-// PairOf returns the n-th pair of numbers of which the first one is the lower one: 0 1, 0 2, 1 2, 0 3 and so on.
+// PairOf returns the n-th pair of numbers, with the lower one first: 0 1, 0 2, 1 2, 0 3 and so on.
 func PairOf(n int) [2]int {
 	upper := int((1 + math.Sqrt(float64(1+8*n))) / 2)
 	for upper*(upper-1)/2 > n {

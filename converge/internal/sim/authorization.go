@@ -66,7 +66,8 @@ func (r *run) permit(process *Process, p memapi.Access) error {
 	return err
 }
 
-// watchAllowed requires the permissions for a cache of a kind: list and watch, in all namespaces or in that of a role.
+// watchAllowed requires the permissions for a cache of a kind: list and watch, in all namespaces or in the namespace of
+// a role.
 func (r *run) watchAllowed(process *Process, gvk schema.GroupVersionKind) {
 	if !process.program.checksAccess() {
 		return

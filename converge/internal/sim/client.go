@@ -24,7 +24,7 @@ import (
 	"trueup.dev/internal/memapi/httpapi"
 )
 
-// processClient is the client of a process: that of a manager, whose calls are injection points.
+// processClient is the client of a process: the client of a manager, whose calls are injection points.
 type processClient struct {
 	client.Client // makes the calls with do
 
@@ -158,8 +158,8 @@ func untyped(config runtime.ApplyConfiguration) (*unstructured.Unstructured, err
 }
 
 // GetConfig returns the configuration of clients that send HTTP requests. Their requests are calls of the process, with
-// the same faults as those of its APIReader and of its client. As with the configuration of a manager, the user agent
-// is set, from which some operators take the name of their field manager.
+// the same faults as requests of its APIReader and of its client. As with the configuration of a manager, the user
+// agent is set, from which some operators take the name of their field manager.
 func (m *processManager) GetConfig() *rest.Config {
 	return &rest.Config{Host: "http://converge.invalid", QPS: -1, UserAgent: phrase.Manager, Transport: m.transport()}
 }

@@ -30,7 +30,7 @@ type informer struct {
 	kind    schema.GroupVersionKind
 	// objects are sorted by namespace and name.
 	objects []client.Object
-	// position is the version of the cache: that of its first list, or of its last event.
+	// position is the version of the cache: the version of its first list, or of its last event.
 	position int64
 	// coming are the events that are not in the cache yet.
 	coming []memapi.Event

@@ -173,8 +173,8 @@ func (r *run) restart(old *Process) {
 	r.start(program, number, old.nextStale...)
 }
 
-// upgrade ends the processes of the present version, and replaces the definitions of custom kinds by those of the next
-// one. It reports whether the next version can start.
+// upgrade ends the processes of the present version, and replaces the definitions of custom kinds by the definitions of
+// the next one. It reports whether the next version can start.
 func (r *run) upgrade(next *Version, number int) bool {
 	r.processes.upgrade(number)
 	if next.Registry != r.running.Registry {

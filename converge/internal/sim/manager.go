@@ -22,8 +22,8 @@ import (
 	"trueup.dev/observe/metrics"
 )
 
-// processManager is the manager of a process. Its controllers are those of controller-runtime, with their own handlers,
-// predicates and queues.
+// processManager is the manager of a process. Its controllers are the controllers of controller-runtime, with their own
+// handlers, predicates and queues.
 type processManager struct {
 	offline.Manager
 
@@ -35,7 +35,7 @@ type processManager struct {
 	webhooks *webhookServer
 	// busy reports whether runnables other than controllers were added.
 	busy bool
-	// controllers are the controllers by name, and queues those of the controllers.
+	// controllers are the controllers by name, and queues are the queues of the controllers.
 	controllers map[string]ctrlfields.Controller
 	queues      map[string]*controllerQueue
 }

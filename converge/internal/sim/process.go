@@ -77,7 +77,7 @@ type Process struct {
 	deliveries []func()
 	// arriving is the version of the event that a cache is receiving, or 0.
 	arriving atomic.Int64
-	// stale are the caches that start with an old list, and nextStale those of the next process.
+	// stale are the caches that start with an old list, and nextStale are the stale caches of the next process.
 	stale, nextStale []staleStart
 	// restartWhenIdle ends the process as soon as everything is idle.
 	restartWhenIdle bool
@@ -241,7 +241,7 @@ func (p *Process) CallOutside(ctx context.Context, name string, effect func() er
 		},
 	})
 	if panicked != nil {
-		panic(panicked) // in the goroutine of the reconciler, not in that of the run
+		panic(panicked) // in the goroutine of the reconciler, not in the one of the run
 	}
 	return err
 }

@@ -224,7 +224,7 @@ func (r *run) syncNewHandlers() bool {
 }
 
 // informerStore is what an informer has in its cache, as client-go shows it. Its objects are shared with all who read
-// them, and its reads are no injection points: as in client-go they cannot fail. Keys are sorted, so that runs are
+// them, and its reads are not injection points: as in client-go they cannot fail. Keys are sorted, so that runs are
 // deterministic.
 type informerStore struct {
 	informer *processInformer

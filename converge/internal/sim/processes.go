@@ -159,7 +159,7 @@ func (ps processes) last() []judge.LastProcess {
 	return described
 }
 
-// webhooks yields the webhooks, also those of processes that have ended.
+// webhooks yields the webhooks, including the webhooks of processes that have ended.
 func (ps processes) webhooks() iter.Seq[Webhook] {
 	return func(yield func(Webhook) bool) {
 		for _, p := range ps {
@@ -254,7 +254,7 @@ func (p *Process) site(act, kind string, key types.NamespacedName) inject.Site {
 	return inject.Site{Program: p.program.Name, Act: act, Kind: kind, Key: key}
 }
 
-// upgrade ends the processes that run another version than those of a number.
+// upgrade ends the processes whose version does not have the number.
 func (ps processes) upgrade(number int) {
 	for _, p := range ps {
 		if p.number < number {

@@ -202,8 +202,8 @@ const (
 	ordinary meaning = iota
 	// creation is the creation of an object.
 	creation
-	// deletion is the start or the end of the deletion of an object, and earlierLife that of one of the same name as an
-	// object that was created later.
+	// deletion is the start or the end of the deletion of an object, and earlierLife is the same for an object with the
+	// name of an object that was created later.
 	deletion
 	earlierLife
 	// generation is a change of the generation of a primary object.

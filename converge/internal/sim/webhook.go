@@ -80,7 +80,7 @@ func (r *run) startWebhooks(m *processManager) {
 }
 
 // webhooksOf returns the webhooks of a server: those that the configurations of the scenario name and, at the paths of
-// builders, those of one kind. It also returns the paths that remain.
+// builders, the webhooks of one kind. It also returns the paths that remain.
 func (v *Version) webhooksOf(process *Process, server *webhookServer) (found []Webhook, unknown []string) {
 	if server == nil {
 		return nil, nil
@@ -212,8 +212,8 @@ func (h *Webhook) handles(r memapi.AdmissionRequest) bool {
 	return ok
 }
 
-// versionOf returns the version of a kind for which a webhook is called about a write: that of the request or, with the
-// match policy Equivalent, another one.
+// versionOf returns the version of a kind for which a webhook is called about a write: the version of the request or,
+// with the match policy Equivalent, another one.
 func (h *Webhook) versionOf(r memapi.AdmissionRequest) (*kinds.Kind, bool) {
 	if h.matches(r) {
 		return r.Kind, true
@@ -230,12 +230,13 @@ func (h *Webhook) versionOf(r memapi.AdmissionRequest) (*kinds.Kind, bool) {
 	return nil, false
 }
 
-// conversionPath is the path of the webhook that converts versions. It is that of the builders of controller-runtime.
+// conversionPath is the path of the webhook that converts versions. It is the path of the builders of
+// controller-runtime.
 const conversionPath = "/convert"
 
 // convert calls the conversion webhook that the version that runs registered last, in this run or in an earlier one:
-// the caches of a process may need it before its set-up has ended. If it has registered none, that of an older version
-// remains.
+// the caches of a process may need it before its set-up has ended. If it has registered none, the one of an older
+// version remains.
 func (r *run) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
 	own := r.lessons.Converters[r.running]
 	if own == nil && r.running.Converter == nil {

@@ -14,7 +14,7 @@ import (
 type Outside struct {
 	// Text is the content as JSON.
 	Text string
-	// Values are those of the outermost object of the JSON, or the whole content with an empty key.
+	// Values are the values of the outermost object of the JSON, or the whole content with an empty key.
 	Values map[string]any
 }
 
@@ -43,7 +43,7 @@ func OutsideName(key string) string {
 	return "outside " + key
 }
 
-// flattenOutside lists the fields of the external systems, as those of one object for each key.
+// flattenOutside lists the fields of the external systems, as the fields of one object for each key.
 func (r Reader) flattenOutside(s *Snapshot, replace func() *Replacer, add func(name string, f *FlatObject)) {
 	for _, key := range phrase.SortedKeys(s.Outside.Values) {
 		add(OutsideName(s.Generated.Replace(key)), &FlatObject{Read: sync.OnceValue(func() Fields {

@@ -21,7 +21,7 @@ type RandomName struct {
 	Prefix string
 }
 
-// randomLetters are those of k8s.io/apimachinery/pkg/util/rand.
+// randomLetters are the letters of k8s.io/apimachinery/pkg/util/rand.
 const randomLetters = "bcdfghjklmnpqrstvwxz2456789"
 
 // CutRandom splits a name that ends with as many random letters as the API server adds.

@@ -45,7 +45,7 @@ type Snapshot struct {
 type FlatObject struct {
 	// object is nil for a value of the external system.
 	object client.Object
-	// Read lists the fields. Most objects are equal to others, so that their fields are not needed.
+	// Read lists the fields. Most objects are equal to others, and their fields are not needed.
 	Read func() Fields
 	// extra is set for all but the first of several objects whose names differ only in generated parts.
 	extra bool
@@ -85,7 +85,8 @@ type Reader struct {
 	Masks    []Mask
 }
 
-// Mask is a field that is not compared: that of a kind or, if the kind is empty, of all kinds and external systems.
+// Mask is a field that is not compared: the state of a kind or, if the kind is empty, of all kinds and external
+// systems.
 type Mask struct {
 	Kind  schema.GroupVersionKind
 	Field string
@@ -93,13 +94,13 @@ type Mask struct {
 
 // Difference describes an object that differs between two states.
 type Difference struct {
-	// Name is that of the object.
+	// Name is the name of the object.
 	Name string
 	// Extra is set if it is one object too many of several with generated names.
 	Extra bool
 	Cause finding.Cause
 	Lines []string
-	// Uid is that of an object that should not exist.
+	// Uid is the UID of an object that should not exist.
 	Uid types.UID
 }
 
@@ -192,7 +193,7 @@ func Different(a, b Fields) []string {
 	return paths
 }
 
-// MaskKey returns the key for masks of a field of which one state may lack.
+// MaskKey returns the key for masks of a field that may be missing in one state.
 func MaskKey(name string, f, g Field) string { return name + ":" + cmp.Or(f.Mask, g.Mask) }
 
 // Flatten lists the fields of a state by object, without what differs in each run: versions, UIDs, times, and names

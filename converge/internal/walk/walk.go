@@ -40,7 +40,7 @@ func (s Spec) With(changes ...specs.Change) Spec {
 	return Spec{Changes: Sorted(all)}
 }
 
-// Sorted returns changes with those of parents before those of their parts.
+// Sorted returns changes, with the changes of parents before the changes of their parts.
 func Sorted(changes []specs.Change) []specs.Change {
 	return slices.SortedStableFunc(slices.Values(changes), func(a, b specs.Change) int {
 		return slices.Compare(a.Path, b.Path)

@@ -132,7 +132,7 @@ func (t *Trace) Read(c *Call, by *Reconcile, err error) {
 
 // Author is a reconcile that makes changes.
 type Author struct {
-	// Controller and Key are those of its request.
+	// Controller and Key are the controller and the key of its request.
 	Controller string
 	Key        types.NamespacedName
 	// Cause is the version of the last event that has led to the request, or that would have during the reconcile, or 0.
