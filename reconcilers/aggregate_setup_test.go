@@ -145,7 +145,7 @@ func TestAggregateReconciler_Validate(t *testing.T) {
 	})
 }
 
-// validating is a sub reconciler whose Validate method calls a function.
+// validating is a subreconciler whose Validate method calls a function.
 type validating struct {
 	*configMapSync
 	validate func(ctx context.Context) error

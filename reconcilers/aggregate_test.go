@@ -416,7 +416,7 @@ func TestAggregateReconciler_DesiredTracksNothing(t *testing.T) {
 
 func TestAggregateReconciler_Objects(t *testing.T) {
 	given := objects{newConfigMap("test", orphan)}
-	labelled := newConfigMap("test", orphan, func(cm *corev1.ConfigMap) {
+	labeled := newConfigMap("test", orphan, func(cm *corev1.ConfigMap) {
 		cm.Labels, cm.Finalizers = map[string]string{"changed": "in-memory"}, []string{"test.example.com/it"}
 	})
 	var reconciled *corev1.ConfigMap
@@ -466,7 +466,7 @@ func TestAggregateReconciler_Objects(t *testing.T) {
 				Kind: "ConfigMap", Namespace: "default", Name: "test", PatchType: types.MergePatchType,
 				Patch: []byte(`{"metadata":{"finalizers":["test.example.com/it"],"resourceVersion":"999"}}`),
 			}},
-			ExpectUpdates: objects{labelled},
+			ExpectUpdates: objects{labeled},
 			ExpectEvents: append(onAggregate("Normal", "FinalizerPatched", `Patched finalizer "test.example.com/it"`),
 				onAggregate("Normal", "Updated", `Updated ConfigMap "test"`)...),
 		},

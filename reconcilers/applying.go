@@ -32,7 +32,7 @@ var (
 )
 
 // ApplyingObjectManager is an [ObjectManager] that uses server-side apply: it sends only the fields that the desired
-// object sets, and owns only these. Other clients can set other fields, and defaults of the API server are no drift. A
+// object sets, and owns only these. Other clients can set other fields, and defaults of the API server are not drift. A
 // field that the desired object no longer sets is removed, unless it has another owner.
 //
 // The Go type of a desired object decides which of its fields are set: a pointer that is not nil, a list or map that is
@@ -389,7 +389,7 @@ func (a application[T]) update(actual T) (none T, err error) {
 	}
 	limited := false
 	if inController(a.ctx) && !plan.requested {
-		// Without the values that are only defaults. An error is that of the next reconcile.
+		// Without the values that are only defaults. An error is returned by the next reconcile.
 		if done, err := a.plan(document, stored); err == nil && !done.inSync {
 			if limited, err = a.judge(actual, stored, document, plan.differences, done.differences); err != nil {
 				return failed(err)

@@ -253,7 +253,7 @@ func BenchmarkPrune(b *testing.B) {
 		child      *corev1.ConfigMap
 	}{
 		"Without": {child(), newConfigMap("child")},
-		"With":    {&prune{Inventory: inventoryKey, Reconciler: child()}, newConfigMap("child", labelled)},
+		"With":    {&prune{Inventory: inventoryKey, Reconciler: child()}, newConfigMap("child", inventoried)},
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)

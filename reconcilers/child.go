@@ -298,8 +298,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// ReflectChildrenStatusOnParentWithError is like ReflectChildrenStatusOnParent and can return an error.
 	ReflectChildrenStatusOnParentWithError func(ctx context.Context, parent Type, result ChildSetResult[ChildType]) error
 
-	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned.
-	// They, and the default, are those of a [ChildReconciler]. An empty, non-nil slice means no reasons.
+	// ReflectedChildErrorReasons are the reasons of API errors that are reflected on the parent and not returned. They,
+	// and the default, are the same as in a [ChildReconciler]. An empty, non-nil slice means no reasons.
 	ReflectedChildErrorReasons []metav1.StatusReason
 
 	// ReflectChildErrorsAfter is the number of failed attempts in a row after which any error of a request about a child

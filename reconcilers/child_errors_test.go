@@ -90,7 +90,7 @@ func TestChildReconciler_ReflectedErrors(t *testing.T) {
 		}),
 		// An empty slice does not select the default.
 		"no reasons": returns(errInvalid, subReconcilerCase{Metadata: reasons([]metav1.StatusReason{}...)}),
-		// The conflicting object is read from the API server and tracked, so that its deletion triggers the parent.
+		// The conflicting object is read from the API server and tracked: its deletion triggers the parent.
 		"name is taken": reflects(errExists, subReconcilerCase{
 			APIGivenObjects: objects{newConfigMap("child", orphan)}, ExpectTracks: track("child"),
 		}),

@@ -54,7 +54,7 @@ type children[Type, ChildType client.Object] struct {
 	warned *cache.Expiring
 	// managed are objects that have been the child.
 	managed perObject[struct{}]
-	// origins are those of objects that the cache has without managed fields.
+	// origins are the origins of objects that the cache has without managed fields.
 	origins perObject[versionOrigin]
 
 	// The following fields are set during setup with a manager. They affect the cost of lists and the watches, not the
@@ -332,7 +332,7 @@ func (c *children[T, CT]) deleteExtra(ctx context.Context, parent T, extra []CT)
 	return nil
 }
 
-// removeRenamed deletes objects that this controller made under other names than that of the child, which exists.
+// removeRenamed deletes objects that this controller made under other names than the name of the child, which exists.
 func (c *children[T, CT]) removeRenamed(ctx context.Context, parent T, child CT, renamed []CT) error {
 	if len(renamed) == 0 || nilcheck.IsNilPointer(child) || child.GetDeletionTimestamp() != nil {
 		return nil

@@ -340,7 +340,7 @@ func TestChildReconciler_Adopt(t *testing.T) {
 			ExpectEvents:   events{eventFor("Adopted", "child"), updatedChild},
 			ExpectResource: reflected,
 		},
-		// Owners that are no controllers stay.
+		// Owners that are not controllers stay.
 		"with another owner": {
 			Resource: parent, Metadata: changes(adopting),
 			GivenObjects:  objects{newConfigMap("child", ownedByASecret, labeled)},

@@ -139,8 +139,8 @@ func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Conf
 	return config.WithCluster(mgr).WithTracker()
 }
 
-// Hub returns the hub that receives what the reconcilers do: that of the manager, or if the config was not created for
-// one, the hub of what belongs to no manager.
+// Hub returns the hub that receives what the reconcilers do: the hub of the manager, or if the config was not created
+// for one, the hub of what belongs to no manager.
 func (c Config) Hub() *observe.Hub { return hubOr(c.hub) }
 
 // hubOr returns the hub of a manager, or that of what belongs to no manager.

@@ -108,7 +108,7 @@ func TestConfig_TrackAndGet(t *testing.T) {
 }
 
 func TestConfig_TrackAndList(t *testing.T) {
-	labelled := newConfigMap("theme", func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"app": "test"} })
+	labeled := newConfigMap("theme", func(cm *corev1.ConfigMap) { cm.Labels = map[string]string{"app": "test"} })
 	u := &unstructured.UnstructuredList{}
 	u.SetAPIVersion("v1")
 	u.SetKind("ConfigMapList")
@@ -143,7 +143,7 @@ func TestConfig_TrackAndList(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, labelled, newConfigMap("plain"))
+			w := newWorld(t, labeled, newConfigMap("plain"))
 			if tc.fail != nil {
 				w.Fail("list", tc.fail)
 			}
@@ -157,7 +157,7 @@ func TestConfig_TrackAndList(t *testing.T) {
 	t.Run("observers", func(t *testing.T) {
 		w := newWorld(t)
 		wantErr(t, nil, w.Config.TrackAndList(w.Context(), &corev1.ConfigMapList{}, client.MatchingLabels{"app": "test"}))
-		observers, err := w.Config.Tracker.GetObservers(labelled)
+		observers, err := w.Config.Tracker.GetObservers(labeled)
 		wantErr(t, nil, err)
 		equal(t, "observers", []types.NamespacedName{testRequest.NamespacedName}, observers)
 		observers, err = w.Config.Tracker.GetObservers(newConfigMap("plain"))
@@ -340,7 +340,7 @@ func TestEnqueueTracked(t *testing.T) {
 	})
 }
 
-// TestWhichEventsAreRecorded records a Normal event, and Warning events at 0, 30 and 90 seconds, of which the second
+// TestWhichEventsAreRecorded records a Normal event, and Warning events at 0, 30 and 90 seconds, where the second
 // repeats the first.
 func TestWhichEventsAreRecorded(t *testing.T) {
 	const created, failed = "Normal Created Created Secret", "Warning ReconcileFailed quota"

@@ -22,7 +22,7 @@ import (
 // registry is created by the setup of a notifier.
 type registry struct{ missing []string }
 
-// notifier is a custom sub reconciler that cannot be validated before its setup.
+// notifier is a custom subreconciler that cannot be validated before its setup.
 type notifier struct {
 	given    registry
 	registry *registry
@@ -51,7 +51,7 @@ func (n *notifier) Reconcile(context.Context, *fixture.Resource) (reconcilers.Re
 	return reconcilers.Result{}, nil
 }
 
-// embedder is a custom sub reconciler that embeds a reconciler of this package.
+// embedder is a custom subreconciler that embeds a reconciler of this package.
 type embedder struct {
 	*syncReconciler
 	registry *registry
@@ -87,7 +87,7 @@ func (k *keeper) Validate(context.Context) error {
 	return nil
 }
 
-// panics is a custom sub reconciler that can never be validated.
+// panics is a custom subreconciler that can never be validated.
 type panics struct{ notifier }
 
 func (*panics) Validate(context.Context) error { panic("not yet") }

@@ -8,20 +8,20 @@
 //
 //   - [SyncReconciler] calls a function;
 //   - [ChildReconciler] manages one child object, [ChildSetReconciler] manages a set of child objects;
-//   - [Sequence] runs sub reconcilers in order and stops at the first error, [Always] runs all of them;
-//   - [Steps] runs sub reconcilers when the children of others are ready, and removes them in the reverse order;
+//   - [Sequence] runs subreconcilers in order and stops at the first error, [Always] runs all of them;
+//   - [Steps] runs subreconcilers when the children of others are ready, and removes them in the reverse order;
 //   - [IfThen], [While], [ForEach] and [TryCatch] provide control flow;
 //   - [WithFinalizer] adds a finalizer to the resource so that nested reconcilers can clean up;
 //   - [WithConfig] runs nested reconcilers with another [Config], for example for another cluster;
 //   - [Advice] calls functions before, after or around a reconciler;
 //   - [CastResource] converts the resource to another type for nested reconcilers;
 //   - [SuppressTransientErrors] suppresses the first consecutive errors of a resource;
-//   - [Prune] deletes children that are declared no more;
+//   - [Prune] deletes children that are no longer declared;
 //   - [Retry], [Timeout], [RateLimit], [Periodic] and [Paused] decide when a nested reconciler runs;
 //   - [OverrideSetup] replaces the setup of a reconciler.
 //
 // The package provides two more roots: [AggregateReconciler] manages a single resource that is computed from other
-// state, and [AdmissionWebhookAdapter] answers admission requests with sub reconcilers.
+// state, and [AdmissionWebhookAdapter] answers admission requests with subreconcilers.
 //
 // A reconciler is a struct literal. It reads its clients from the [Config] in the context, see [RetrieveConfigOrDie].
 // The same reconciler therefore works in production, in tests, and against another cluster.

@@ -478,7 +478,7 @@ func isTooLarge(err error) bool {
 
 // reflectedErrorsOf decides which errors of children are reflected on the status of their parents.
 type reflectedErrorsOf struct {
-	// reasons are those of errors that are reflected at once.
+	// reasons are the reasons of errors that are reflected at once.
 	reasons []metav1.StatusReason
 	// attempts is the number of failed attempts in a row after which any error is reflected. 0 means never.
 	attempts int

@@ -401,7 +401,7 @@ func attempt(err error, want string, changes ...func(*fixture.Resource)) subReco
 	}
 }
 
-// failNow returns a sub reconciler that returns the error of the attempt.
+// failNow returns a subreconciler that returns the error of the attempt.
 func failNow() *syncReconciler {
 	return &syncReconciler{SyncWithResult: func(ctx context.Context, _ *fixture.Resource) (reconcilers.Result, error) {
 		err, _ := reconcilers.RetrieveValue(ctx, "error").(error)

@@ -12,7 +12,7 @@ import (
 	"trueup.dev/reconcilers"
 )
 
-// do returns a sub reconciler that prints a message and returns err.
+// do returns a subreconciler that prints a message and returns err.
 func do(what string, err error) *reconcilers.SyncReconciler[*v1.Resource] {
 	return &reconcilers.SyncReconciler[*v1.Resource]{
 		Name: what,

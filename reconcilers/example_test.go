@@ -51,7 +51,7 @@ func site() *v1.Resource {
 	}
 }
 
-// reconcile runs a sub reconciler for the site.
+// reconcile runs a subreconciler for the site.
 func reconcile(cluster reconcilers.Config, reconciler reconcilers.SubReconciler[*v1.Resource]) {
 	root := &reconcilers.ResourceReconciler[*v1.Resource]{Reconciler: reconciler, SkipStatusUpdate: true, Config: cluster}
 	if _, err := root.Reconcile(context.Background(), requestFor(site())); err != nil {

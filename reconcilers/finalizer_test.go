@@ -95,7 +95,7 @@ func refinalized(names ...string) *fixture.Resource {
 	return newResource(func(r *fixture.Resource) { r.Finalizers, r.ResourceVersion = names, "1000" })
 }
 
-// adding returns a sub reconciler that adds the finalizer to its resource after a change in memory.
+// adding returns a subreconciler that adds the finalizer to its resource after a change in memory.
 func adding[T client.Object](change func(T)) *reconcilers.SyncReconciler[T] {
 	return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, resource T) error {
 		change(resource)

@@ -22,18 +22,18 @@ import (
 
 var _ subReconciler = Sequence[client.Object](nil)
 
-// Sequence runs sub reconcilers in order and combines their results with [AggregateResults]. It stops at the first
-// error and returns the result and the error of the sub reconciler that failed.
+// Sequence runs subreconcilers in order and combines their results with [AggregateResults]. It stops at the first
+// error and returns the result and the error of the subreconciler that failed.
 //
 // A Sequence can be used as a value or as a pointer. It has no state.
 type Sequence[Type client.Object] []SubReconciler[Type]
 
-// SetupWithManager sets up every sub reconciler, in order.
+// SetupWithManager sets up every subreconciler, in order.
 func (r Sequence[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	return setUp(ctx, mgr, bldr, r)
 }
 
-// Validate validates every sub reconciler if ctx requests recursion, see [validation.WithRecursive].
+// Validate validates every subreconciler if ctx requests recursion, see [validation.WithRecursive].
 func (r Sequence[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
 
 // DescribeTo implements [graph.Describer].
@@ -43,7 +43,7 @@ func (r Sequence[T]) describe(d *description) {
 	describeEach(d, "Sequence", r)
 }
 
-// Reconcile runs the sub reconcilers.
+// Reconcile runs the subreconcilers.
 func (r Sequence[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
 	waits := waitsFrom(ctx)
@@ -64,22 +64,22 @@ func (r Sequence[T]) Reconcile(ctx context.Context, resource T) (Result, error) 
 
 var _ subReconciler = Always[client.Object](nil)
 
-// Always runs all sub reconcilers in order, even if one of them fails. Use it for reconcilers that do not depend on
+// Always runs all subreconcilers in order, even if one of them fails. Use it for reconcilers that do not depend on
 // each other. Use [Sequence] if they do.
 //
 // Results are combined with [AggregateResults], also when there are errors. The returned error joins the errors of all
-// sub reconcilers. If at least one of them is not quiet, quiet errors are left out, so that a quiet error does not
+// subreconcilers. If at least one of them is not quiet, quiet errors are left out, so that a quiet error does not
 // silence another error.
 //
 // An Always can be used as a value or as a pointer. It has no state.
 type Always[Type client.Object] []SubReconciler[Type]
 
-// SetupWithManager sets up every sub reconciler, in order.
+// SetupWithManager sets up every subreconciler, in order.
 func (r Always[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	return setUp(ctx, mgr, bldr, r)
 }
 
-// Validate validates every sub reconciler if ctx requests recursion, see [validation.WithRecursive].
+// Validate validates every subreconciler if ctx requests recursion, see [validation.WithRecursive].
 func (r Always[T]) Validate(ctx context.Context) error { return validate(ctx, r) }
 
 // DescribeTo implements [graph.Describer].
@@ -89,7 +89,7 @@ func (r Always[T]) describe(d *description) {
 	describeEach(d, "Always", r)
 }
 
-// Reconcile runs the sub reconcilers.
+// Reconcile runs the subreconcilers.
 func (r Always[T]) Reconcile(ctx context.Context, resource T) (Result, error) {
 	aggregate := Result{}
 	waits := waitsFrom(ctx)
@@ -146,7 +146,7 @@ func isShutdown(ctx context.Context) bool {
 
 var _ subReconciler = (*IfThen[client.Object])(nil)
 
-// IfThen runs one of two sub reconcilers, depending on a condition on the resource, and returns its result and error.
+// IfThen runs one of two subreconcilers, depending on a condition on the resource, and returns its result and error.
 // Both are set up, because the condition may change at any time.
 //
 // In a step of [Steps] that is removed, also because the resource is being deleted, both run: the one that the
@@ -236,7 +236,7 @@ func (r *IfThen[T]) run(ctx context.Context, resource T, then bool) (Result, err
 
 var _ subReconciler = (*TryCatch[client.Object])(nil)
 
-// TryCatch handles the error of a sub reconciler with a function, and always runs another sub reconciler afterwards.
+// TryCatch handles the error of a subreconciler with a function, and always runs another subreconciler afterwards.
 type TryCatch[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `TryCatch`.
 	Name string
@@ -310,7 +310,7 @@ func (r *TryCatch[T]) reconcile(ctx context.Context, resource T) (Result, error)
 
 var _ subReconciler = (*While[client.Object])(nil)
 
-// While runs a sub reconciler repeatedly while a condition is true. Do not use it to wait for external state: the loop
+// While runs a subreconciler repeatedly while a condition is true. Do not use it to wait for external state: the loop
 // occupies a worker of the controller until it ends. To wait, return a [Result] with RequeueAfter, or watch the object.
 //
 // Results are combined with [AggregateResults]. The loop ends at the first error and when the context ends.
@@ -419,7 +419,7 @@ func RetrieveIteration(ctx context.Context) int {
 
 var _ subReconciler = (*ForEach[client.Object, any])(nil)
 
-// ForEach runs a sub reconciler once for each item of a list. The item is in the stash while the sub reconciler runs:
+// ForEach runs a subreconciler once for each item of a list. The item is in the stash while the subreconciler runs:
 //
 //	cursor := reconcilers.CursorStasher[Item]().RetrieveOrDie(ctx)
 //

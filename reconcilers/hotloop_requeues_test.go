@@ -38,7 +38,7 @@ func TestRequeues(t *testing.T) {
 			[]step.Finished{finished(2*time.Millisecond, "Root", "a"), finished(time.Millisecond, "Root", "b")},
 			shortest{"Root.b", time.Millisecond},
 		},
-		"long requeues are no loop": {finished: []step.Finished{finished(time.Hour, "Root", "a")}},
+		"long requeues are not a loop": {finished: []step.Finished{finished(time.Hour, "Root", "a")}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,9 +33,9 @@ import (
 type loopWorld struct {
 	*world
 	reconcile func(ctx context.Context, req reconcilers.Request) (reconcilers.Result, error)
-	// ran is the number of calls of the sub reconciler, and requests the number of calls of the root.
+	// ran is the number of calls of the subreconciler, and requests the number of calls of the root.
 	ran, requests int
-	// between runs after each call of the sub reconciler. It simulates other clients.
+	// between runs after each call of the subreconciler. It simulates other clients.
 	between func()
 	failed  int
 	found   []string

@@ -56,7 +56,7 @@ func (s *scope) isReconciled(obj client.Object) bool {
 	}
 	uid := s.uid
 	if uid == "" {
-		// A table test of a sub reconciler sets the resource in the type.
+		// A table test of a subreconciler sets the resource in the type.
 		uid = original.GetUID()
 	}
 	sameUID := uid != "" && obj.GetUID() == uid

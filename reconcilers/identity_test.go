@@ -87,7 +87,7 @@ func (c finalizerCall) eventOn(kind schema.GroupVersionKind, name string) rtesti
 	return rtesting.NewEvent(about, scheme, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", c.event)
 }
 
-// calling returns a sub reconciler that changes the finalizers of an object. The function of obtains the object from
+// calling returns a subreconciler that changes the finalizers of an object. The function of obtains the object from
 // the resource or from a client.
 func calling[T client.Object](
 	call finalizerCall, object func(ctx context.Context, resource T) client.Object,
@@ -115,7 +115,7 @@ func got[T client.Object](obj client.Object) func(context.Context, T) client.Obj
 	}
 }
 
-// asCast casts the resource for a sub reconciler.
+// asCast casts the resource for a subreconciler.
 func asCast[CT client.Object](r reconcilers.SubReconciler[CT]) subReconciler {
 	return &reconcilers.CastResource[*fixture.Resource, CT]{Reconciler: r}
 }
@@ -233,19 +233,19 @@ func TestFinalizers_BelongToTheGivenObject(t *testing.T) {
 	}
 }
 
-// thereFor runs a sub reconciler with the config of another cluster.
+// thereFor runs a subreconciler with the config of another cluster.
 func thereFor(r subReconciler) subReconciler {
 	return &withConfig{Reconciler: r, Config: func(ctx context.Context, _ reconcilers.Config) (reconcilers.Config, error) {
 		return reconcilers.RetrieveAdditionalConfigs(ctx)["there"], nil
 	}}
 }
 
-// rootFactory is like resourceFactory, for sub reconcilers that read the resource again.
+// rootFactory is like resourceFactory, for subreconcilers that read the resource again.
 func rootFactory(_ *testing.T, tc *rtesting.ReconcilerTestCase, c reconcilers.Config) root {
 	return changed(&resourceReconciler{Config: c}, tc.Metadata)
 }
 
-// In a table test of a sub reconciler, objects often have no UID.
+// In a table test of a subreconciler, objects often have no UID.
 func TestFinalizers_BelongToTheGivenObject_WithoutUIDs(t *testing.T) {
 	bare := func(name string, finalizers ...string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "default", Name: name, Finalizers: finalizers}
@@ -375,7 +375,7 @@ func TestUpdatingObjectManager_DoesNotChangeManagedFields(t *testing.T) {
 	equal(t, "updates", 1, w.Count("update ConfigMap"))
 }
 
-// Each of several concurrent requests must compare the status with that of its own resource.
+// Each of several concurrent requests must compare the status with the status of its own resource.
 func TestResourceReconciler_ComparesItsOwnStatus(t *testing.T) {
 	ready := newResource(func(r *fixture.Resource) { r.Status.Fields = map[string]string{"is": "ready"} })
 	w := newWorld(t, ready)

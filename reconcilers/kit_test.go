@@ -25,7 +25,7 @@ var scheme = fixture.NewScheme()
 // root is the type that tables of root reconcilers test.
 type root = ctrlreconcile.Reconciler
 
-// Types for cases of sub reconcilers of the resource that newResource returns.
+// Types for cases of subreconcilers of the resource that newResource returns.
 type (
 	subReconcilerTests = rtesting.SubReconcilerTests[*fixture.Resource]
 	subReconcilerCase  = rtesting.SubReconcilerTestCase[*fixture.Resource]
@@ -117,7 +117,7 @@ func atMostOnce(c reconcilers.Config, verb, kind string) {
 	}
 }
 
-// outcome returns the case of a sub reconciler with the given result, error and notes. It requires the factory
+// outcome returns the case of a subreconciler with the given result, error and notes. It requires the factory
 // fromCase.
 func outcome(r subReconciler, want reconcilers.Result, err error, notes ...string) subReconcilerCase {
 	return subReconcilerCase{
@@ -151,7 +151,7 @@ func noted(notes ...string) (noted events) {
 	return noted
 }
 
-// noting returns a sub reconciler that records a note and then returns.
+// noting returns a subreconciler that records a note and then returns.
 func noting(what string, result reconcilers.Result, err error) *syncReconciler {
 	call := func(ctx context.Context, r *fixture.Resource) (reconcilers.Result, error) {
 		note(ctx, r, "%s", what)

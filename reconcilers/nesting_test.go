@@ -39,7 +39,7 @@ type (
 	subReconciler = reconcilers.SubReconciler[*fixture.Resource]
 )
 
-// nothing returns a sub reconciler that does nothing.
+// nothing returns a subreconciler that does nothing.
 func nothing() *syncReconciler { return returning(reconcilers.Result{}, nil) }
 
 func isTrue(context.Context, *fixture.Resource) bool { return true }
@@ -251,7 +251,7 @@ func (s *setups) hook(name string) func(context.Context, reconcilers.Manager, *r
 	}
 }
 
-// part returns a sub reconciler with this Setup function.
+// part returns a subreconciler with this Setup function.
 func (s *setups) part(name string) *syncReconciler {
 	return &syncReconciler{
 		Name: name, Setup: s.hook(name), Sync: func(context.Context, *fixture.Resource) error { return nil },

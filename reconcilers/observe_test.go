@@ -52,7 +52,7 @@ func TestMetricsAreEnabledByDefault(t *testing.T) {
 	}
 }
 
-// reportedMetrics are those of events that the reconcilers report themselves.
+// reportedMetrics are the metrics of events that the reconcilers report themselves.
 var reportedMetrics = []string{
 	"trueup_halted_retries_total", "trueup_halted_waits_total", "trueup_hot_loop_waits_total", "trueup_hot_loops_total",
 	"trueup_reflected_errors_total", "trueup_schema_failures_total", "trueup_stale_cache_timeouts_total",

@@ -180,7 +180,7 @@ func TestPriorities_OfRetries(t *testing.T) {
 	for name, tc := range map[string]struct {
 		step subReconciler
 		want string
-		// resync reports whether the priority is low, whatever that of the request.
+		// resync reports whether the priority is low, whatever the priority of the request.
 		resync bool
 	}{
 		"failed":                      {step: track(failure), want: "with back-off"},

@@ -74,7 +74,8 @@ var _ subReconciler = (*Prune[client.Object])(nil)
 // reference to the resource, and removes the finalizers of dropped object managers when no such object is left. After
 // kubectl delete --cascade=orphan, it keeps the objects that were declared with an owner reference.
 //
-// RBAC, in addition to that of the nested reconcilers, with the group and the plural of the reconciled resource:
+// RBAC, in addition to the permissions of the nested reconcilers, with the group and the plural of the reconciled
+// resource:
 //
 //	// +kubebuilder:rbac:groups=<group>,resources=<resource>,verbs=get;list;watch;patch
 type Prune[Type client.Object] struct {
@@ -210,7 +211,7 @@ type pruning struct {
 	live bool
 	// remaining is the number of unwanted objects that existed, and of kinds for which it is unknown.
 	remaining int
-	// inNamespaces are those of wanted and unwanted objects.
+	// inNamespaces are the namespaces of wanted and unwanted objects.
 	inNamespaces []string
 	// refused are the kinds that the controller may not list or delete.
 	refused []string
@@ -327,7 +328,7 @@ func (p *pruning) isRecorded(obj client.Object) bool {
 		slices.Contains(p.record.Namespaces, namespace) || slices.Contains(p.record.Namespaces, "*")
 }
 
-// isUnwanted reports whether an object must be deleted if it is no copy.
+// isUnwanted reports whether an object must be deleted if it is not a copy.
 func (p *pruning) isUnwanted(kind schema.GroupKind, obj client.Object) bool {
 	if !p.has(obj) || p.declared[inventoryMember{kind, client.ObjectKeyFromObject(obj)}] {
 		return false

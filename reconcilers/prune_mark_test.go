@@ -41,7 +41,7 @@ func TestPrune_Copies(t *testing.T) {
 	)
 	for name, tc := range map[string]struct {
 		object []func(*corev1.ConfigMap)
-		// record is that of the resource if it is not only of ConfigMaps.
+		// record is the record of the resource if it is not only of ConfigMaps.
 		record string
 		config func(reconcilers.Config) reconcilers.Config
 		// cached are the changes of the object in the cache, which may have no managed fields.
@@ -122,12 +122,12 @@ func TestPrune_Copies(t *testing.T) {
 				tc.record = `{"kinds":["ConfigMap"]}`
 			}
 			parent := newResource(recorded(tc.record), settled)
-			former := newConfigMap("former", append(edits(labelled), tc.object...)...)
+			former := newConfigMap("former", append(edits(inventoried), tc.object...)...)
 			cached := former
 			if tc.cached != nil {
-				cached = newConfigMap("former", append(edits(labelled), tc.cached...)...)
+				cached = newConfigMap("former", append(edits(inventoried), tc.cached...)...)
 			}
-			w := newWorld(t, parent, newConfigMap("child", labelled), cached)
+			w := newWorld(t, parent, newConfigMap("child", inventoried), cached)
 			mgr := newManager(t, w, nil)
 			config := configFor(w, mgr)
 			live := newWorld(t, parent, former)
@@ -173,7 +173,7 @@ func edits(edits ...func(*corev1.ConfigMap)) []func(*corev1.ConfigMap) {
 // A copy that was removed and came back is reported again.
 func TestPrune_ReportsCopiesAgain(t *testing.T) {
 	parent := newResource(recorded(`{"kinds":["ConfigMap"]}`), settled)
-	w := newWorld(t, parent, newConfigMap("child", labelled))
+	w := newWorld(t, parent, newConfigMap("child", inventoried))
 	mgr := newManager(t, w, nil)
 	r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: &prune{
 		Inventory: inventoryKey, Reconciler: newChild(func(*fixture.Resource, string) {}),
@@ -184,7 +184,7 @@ func TestPrune_ReportsCopiesAgain(t *testing.T) {
 		add      bool
 		warnings int
 	}{{"one", true, 1}, {"two", true, 1}, {"two", false, 1}, {"one", false, 0}, {"one", true, 1}} {
-		backup := newConfigMap(step.name, labelled, marked("ConfigMap/default/child/parent/owned"))
+		backup := newConfigMap(step.name, inventoried, marked("ConfigMap/default/child/parent/owned"))
 		backup.ResourceVersion = ""
 		if step.add {
 			wantErr(t, nil, w.Server.Create(t.Context(), backup))
@@ -201,9 +201,9 @@ func TestPrune_ReportsCopiesAgain(t *testing.T) {
 // A long list of copies is cut.
 func TestPrune_ManyCopies(t *testing.T) {
 	parent := newResource(recorded(`{"kinds":["ConfigMap"]}`), settled)
-	given := []client.Object{parent, newConfigMap("child", labelled)}
+	given := []client.Object{parent, newConfigMap("child", inventoried)}
 	for _, name := range strings.Split("abcdefghijkl", "") {
-		given = append(given, newConfigMap(name, labelled, marked("ConfigMap/default/child/parent/owned")))
+		given = append(given, newConfigMap(name, inventoried, marked("ConfigMap/default/child/parent/owned")))
 	}
 	w := newWorld(t, given...)
 	mgr := newManager(t, w, nil)
@@ -238,26 +238,26 @@ func TestPrune_Marks(t *testing.T) {
 		"generated with a long prefix": {
 			desired: generated(long), want: "ConfigMap/default/" + long[:58] + "*/parent/owned", writes: 1,
 		},
-		"marked":        {given: edits(labelled), want: "ConfigMap/default/child/parent/owned"},
-		"from before":   {given: edits(labelled, unmarked), want: "ConfigMap/default/child/parent/owned", writes: 1},
+		"marked":        {given: edits(inventoried), want: "ConfigMap/default/child/parent/owned"},
+		"from before":   {given: edits(inventoried, unmarked), want: "ConfigMap/default/child/parent/owned", writes: 1},
 		"without label": {given: edits(), want: "ConfigMap/default/child/parent/owned", writes: 1},
 		"a wrong mark": {
-			given: edits(labelled, marked("Service/default/child/parent")), want: "ConfigMap/default/child/parent/owned",
+			given: edits(inventoried, marked("Service/default/child/parent")), want: "ConfigMap/default/child/parent/owned",
 			writes: 1,
 		},
 		"generated, marked": {
-			given: edits(labelled, marked("ConfigMap/default/chi*/parent/owned")), desired: generated("chi"),
+			given: edits(inventoried, marked("ConfigMap/default/chi*/parent/owned")), desired: generated("chi"),
 			want: "ConfigMap/default/chi*/parent/owned",
 		},
 		"generated, with a name before": {
-			given: edits(labelled), desired: generated("chi"), want: "ConfigMap/default/child/parent/owned",
+			given: edits(inventoried), desired: generated("chi"), want: "ConfigMap/default/child/parent/owned",
 		},
 		"generated, with another prefix before": {
-			given: edits(labelled, marked("ConfigMap/default/chi*/parent/owned")), desired: generated("other-"),
+			given: edits(inventoried, marked("ConfigMap/default/chi*/parent/owned")), desired: generated("other-"),
 			want: "ConfigMap/default/chi*/parent/owned",
 		},
 		"generated, with another prefix and no mark before": {
-			given: edits(labelled, unmarked), desired: generated("other-"),
+			given: edits(inventoried, unmarked), desired: generated("other-"),
 			want: "ConfigMap/default/child/parent/owned", writes: 1,
 		},
 	} {
@@ -311,7 +311,7 @@ func generated(prefix string) func(*corev1.ConfigMap) {
 // An object that is released has neither the label nor the mark: it can be adopted by another resource.
 func TestPrune_Release(t *testing.T) {
 	parent := newResource(recorded(`{"kinds":["ConfigMap"]}`), settled)
-	w := newWorld(t, parent, newConfigMap("child", labelled))
+	w := newWorld(t, parent, newConfigMap("child", inventoried))
 	mgr := newManager(t, w, nil)
 	child := newChild(func(*fixture.Resource, string) {})
 	child.DesiredChild = desire(nil, nil)
@@ -332,7 +332,7 @@ func TestPrune_BrokenInventory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := newResource(recorded(broken), settled)
-			w := newWorld(t, parent, newConfigMap("child", labelled), newConfigMap("former", labelled))
+			w := newWorld(t, parent, newConfigMap("child", inventoried), newConfigMap("former", inventoried))
 			mgr := newManager(t, w, nil)
 			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: &prune{
 				Inventory: inventoryKey, Reconciler: newChild(func(*fixture.Resource, string) {}),

@@ -28,8 +28,8 @@ const inventoryKey = "fixture.trueup.dev/inventory"
 
 type prune = reconcilers.Prune[*fixture.Resource]
 
-// labelled puts a ConfigMap into the inventory of the test resource.
-func labelled(cm *corev1.ConfigMap) {
+// inventoried puts a ConfigMap into the inventory of the test resource.
+func inventoried(cm *corev1.ConfigMap) {
 	cm.Labels = map[string]string{inventoryKey: "parent"}
 	marked("ConfigMap/default/" + cm.Name + "/parent/owned")(cm)
 }
@@ -85,11 +85,11 @@ func TestPrune(t *testing.T) {
 	}
 	// The child and one object beside it, which the edits change.
 	beside := func(edits ...func(*corev1.ConfigMap)) objects {
-		former := newConfigMap("former", labelled)
+		former := newConfigMap("former", inventoried)
 		for _, edit := range edits {
 			edit(former)
 		}
-		return objects{newConfigMap("child", labelled), former}
+		return objects{newConfigMap("child", inventoried), former}
 	}
 	child := func() subReconciler { return newChild(func(*fixture.Resource, string) {}) }
 	none := reconcilers.Sequence[*fixture.Resource]{}
@@ -124,22 +124,22 @@ func TestPrune(t *testing.T) {
 		recorded(`{"kinds":["ConfigMap"],"finalizers":["test-finalizer"]}`), finalizer("test-finalizer"), terminating,
 	)
 	inAll(subReconcilerTests{
-		"the first child is labelled and recorded": {
+		"the first child is labeled and recorded": {
 			Resource: newResource(), Metadata: under(child()), Now: now,
 			ExpectPatches: records(inRecord), ExpectResource: newResource(recorded(inRecord), patchedOnce),
-			ExpectCreates: objects{newConfigMap("child", labelled, func(cm *corev1.ConfigMap) {
+			ExpectCreates: objects{newConfigMap("child", inventoried, func(cm *corev1.ConfigMap) {
 				cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			})},
 			ExpectEvents: events{createdChild},
 		},
-		"a child from before is labelled, although its labels are not merged": {
+		"a child from before is labeled, although its labels are not merged": {
 			Resource: newResource(recorded(inRecord)), GivenObjects: objects{newConfigMap("child")}, Now: now,
 			Metadata: under(changed(child().(*childReconciler), changes(func(r *childReconciler) {
 				r.ChildObjectManager = &configMaps{
 					MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
 				}
 			}))),
-			ExpectUpdates: objects{newConfigMap("child", labelled)}, ExpectEvents: events{updatedChild},
+			ExpectUpdates: objects{newConfigMap("child", inventoried)}, ExpectEvents: events{updatedChild},
 		},
 		"what is not declared is deleted": pruned,
 		"nothing is deleted after an error": with(inner(then(fails)), func(tc *subReconcilerCase) {
@@ -162,10 +162,10 @@ func TestPrune(t *testing.T) {
 			}),
 		)),
 		"nothing is deleted after a reflected error": with(kept, func(tc *subReconcilerCase) {
-			tc.GivenObjects = objects{newConfigMap("former", labelled)}
+			tc.GivenObjects = objects{newConfigMap("former", inventoried)}
 			tc.WithReactors = failing("create", "ConfigMap", errForbidden)
 			tc.ExpectEvents = events{warning("CreationFailed", `Failed to create ConfigMap "child": `+errForbidden.Error())}
-			tc.ExpectCreates = objects{newConfigMap("child", labelled, func(cm *corev1.ConfigMap) {
+			tc.ExpectCreates = objects{newConfigMap("child", inventoried, func(cm *corev1.ConfigMap) {
 				cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			})}
 		}),
@@ -186,7 +186,7 @@ func TestPrune(t *testing.T) {
 		},
 		"a kind that no reconciler manages is listed until a minute has passed": {
 			Resource:     newResource(recorded(inRecord)),
-			GivenObjects: objects{newConfigMap("former", labelled)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", inventoried)}, Metadata: under(none), Now: now,
 			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
 			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 			AdditionalReconciles: []subReconcilerCase{
@@ -244,22 +244,22 @@ func TestPrune(t *testing.T) {
 		},
 		"with --cascade=orphan, what a deleted resource owns stays": {
 			Resource:     newResource(recorded(inRecord), finalizer(metav1.FinalizerOrphanDependents), terminating),
-			GivenObjects: objects{newConfigMap("former", labelled)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", inventoried)}, Metadata: under(none), Now: now,
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 		"with --cascade=orphan, what a deleted resource has owned stays": {
 			Resource:     newResource(recorded(inRecord), finalizer("test-finalizer"), terminating),
-			GivenObjects: objects{newConfigMap("former", labelled, orphan)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", inventoried, orphan)}, Metadata: under(none), Now: now,
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 		"with --cascade=orphan, what has no mark stays": {
 			Resource:     newResource(recorded(inRecord), finalizer(metav1.FinalizerOrphanDependents), terminating),
-			GivenObjects: objects{newConfigMap("former", labelled, orphan, unmarked)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", inventoried, orphan, unmarked)}, Metadata: under(none), Now: now,
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 		"with --cascade=orphan, what was never owned is deleted": {
 			Resource:     newResource(recorded(inRecord), finalizer(metav1.FinalizerOrphanDependents), terminating),
-			GivenObjects: objects{newConfigMap("former", labelled, orphan, neverOwned)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", inventoried, orphan, neverOwned)}, Metadata: under(none), Now: now,
 			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
 			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 		},
@@ -270,7 +270,7 @@ func TestPrune(t *testing.T) {
 		},
 		"a finalizer that no reconciler holds is removed": {
 			Resource:     gone,
-			GivenObjects: objects{newConfigMap("former", labelled, orphan, neverOwned)}, Metadata: under(none), Now: now,
+			GivenObjects: objects{newConfigMap("former", inventoried, orphan, neverOwned)}, Metadata: under(none), Now: now,
 			ExpectDeletes: deletes("former"), ExpectEvents: events{eventFor("Deleted", "former")},
 			ExpectedResult: reconcilers.Result{RequeueAfter: 10 * time.Second},
 			AdditionalReconciles: []subReconcilerCase{
@@ -302,18 +302,18 @@ func TestPrune_ReadsAgainBeforeADeletion(t *testing.T) {
 		live *corev1.ConfigMap
 		want []string
 	}{
-		"unchanged": {newConfigMap("former", labelled), []string{
+		"unchanged": {newConfigMap("former", inventoried), []string{
 			"delete ConfigMap default/former", `event default/test Normal Deleted: Deleted ConfigMap "former"`,
 		}},
 		"gone":              {newConfigMap("another"), nil},
 		"without the label": {newConfigMap("former"), nil},
-		"another object":    {newConfigMap("former", labelled, func(cm *corev1.ConfigMap) { cm.UID = "other" }), nil},
-		"adopted":           {newConfigMap("former", labelled, controlledBy("other")), nil},
-		"being deleted":     {newConfigMap("former", labelled, deleting), nil},
+		"another object":    {newConfigMap("former", inventoried, func(cm *corev1.ConfigMap) { cm.UID = "other" }), nil},
+		"adopted":           {newConfigMap("former", inventoried, controlledBy("other")), nil},
+		"being deleted":     {newConfigMap("former", inventoried, deleting), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := newResource(recorded(`{"kinds":["ConfigMap"]}`), settled)
-			w := newWorld(t, parent, newConfigMap("child", labelled), newConfigMap("former", labelled))
+			w := newWorld(t, parent, newConfigMap("child", inventoried), newConfigMap("former", inventoried))
 			mgr := newManager(t, w, nil)
 			config := configFor(w, mgr)
 			config.APIReader = newWorld(t, parent, tc.live).Server

@@ -58,8 +58,9 @@ var (
 // While the reconciled resource is being deleted and its objects are to stay (kubectl delete --cascade=orphan), an
 // object that it owns is neither deleted nor reported: Manage returns it as it is.
 //
-// Events on the reconciled resource: Normal Recreating with the fields, Warning RecreationFailed, and those of Manager.
-// The refused update is no event if the object is deleted. The permissions are those of Manager.
+// Events on the reconciled resource: Normal Recreating with the fields, Warning RecreationFailed, and the events of
+// Manager. The refused update is not reported as an event if the object is deleted. The permissions are the permissions
+// of Manager.
 type RecreatingObjectManager[Type client.Object] struct {
 	// Name identifies the manager in logs. Defaults to `<Type>RecreatingObjectManager`.
 	Name string
@@ -207,7 +208,7 @@ func isBelow(field, path string) bool {
 }
 
 // keptError is why an object was not recreated after a refused update. The API server's reason for the refusal remains
-// that of the error.
+// the reason of the error.
 type keptError struct{ refused, reason error }
 
 func (e *keptError) Error() string   { return fmt.Sprintf("%v; not recreated: %v", e.refused, e.reason) }

@@ -98,7 +98,7 @@ func RetrieveRequest(ctx context.Context) Request {
 	return scopeFrom(ctx).request
 }
 
-// StashConfig puts the current config on the context. Sub reconcilers use it for everything except the reconciled
+// StashConfig puts the current config on the context. Subreconcilers use it for everything except the reconciled
 // resource.
 func StashConfig(ctx context.Context, config Config) context.Context {
 	s := scopeFrom(ctx)

@@ -180,7 +180,7 @@ func TestResourceReconciler_Duck(t *testing.T) {
 	}, fixture.NewDuck("", ""))
 }
 
-// part is a sub reconciler that counts its setups. Its Validate method returns Invalid.
+// part is a subreconciler that counts its setups. Its Validate method returns Invalid.
 type part struct {
 	*syncReconciler
 	Invalid error
@@ -249,7 +249,7 @@ func TestResourceReconciler_Validate(t *testing.T) {
 	})
 }
 
-// inspector is a sub reconciler whose Validate method calls a function.
+// inspector is a subreconciler whose Validate method calls a function.
 type inspector struct {
 	*syncReconciler
 	validate func(ctx context.Context) error

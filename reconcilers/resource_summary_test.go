@@ -19,7 +19,7 @@ import (
 )
 
 // Is a resource ready whose second step has failed for its new generation? The resource has generation 7. Its
-// conditions are those of generation 3, and True, unless a case says otherwise.
+// conditions are about generation 3, and True, unless a case says otherwise.
 func TestResourceReconciler_SummaryIsAboutItsOldestDependent(t *testing.T) {
 	set := apis.NewLivingConditionSet("Built", "Deployed")
 	mark := func(kind string) func(context.Context, *fixture.Resource) {

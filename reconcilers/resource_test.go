@@ -31,7 +31,7 @@ type (
 	sequence           = reconcilers.Sequence[*fixture.Resource]
 )
 
-// returning returns a sub reconciler that only returns.
+// returning returns a subreconciler that only returns.
 func returning(result reconcilers.Result, err error) *syncReconciler {
 	return &syncReconciler{
 		SyncWithResult:     func(context.Context, *fixture.Resource) (reconcilers.Result, error) { return result, err },
@@ -39,7 +39,7 @@ func returning(result reconcilers.Result, err error) *syncReconciler {
 	}
 }
 
-// setField returns a sub reconciler that changes the status and then returns.
+// setField returns a subreconciler that changes the status and then returns.
 func setField(result reconcilers.Result, err error) *syncReconciler {
 	change := func(_ context.Context, r *fixture.Resource) (reconcilers.Result, error) {
 		ran(r)
@@ -51,10 +51,10 @@ func setField(result reconcilers.Result, err error) *syncReconciler {
 // ran makes the change of setField.
 func ran(r *fixture.Resource) { r.Status.Fields = map[string]string{"Reconciler": "ran"} }
 
-// never returns a sub reconciler that must not be called.
+// never returns a subreconciler that must not be called.
 func never(t testing.TB) *syncReconciler {
 	call := func(context.Context, *fixture.Resource) error {
-		t.Error("the sub reconciler was called")
+		t.Error("the subreconciler was called")
 		return nil
 	}
 	return &syncReconciler{Sync: call, Finalize: call}
@@ -154,7 +154,7 @@ func TestResourceReconciler_Request(t *testing.T) {
 			}),
 			ExpectedResult: minute,
 		},
-		// Sub reconcilers and AfterReconcile receive the context of BeforeReconcile.
+		// Subreconcilers and AfterReconcile receive the context of BeforeReconcile.
 		"before replaces the context": {
 			Request: testRequest, GivenObjects: settled,
 			Metadata: changes(func(r *resourceReconciler) {
@@ -167,7 +167,7 @@ func TestResourceReconciler_Request(t *testing.T) {
 				r.Reconciler = &syncReconciler{SyncWithResult: func(
 					ctx context.Context, _ *fixture.Resource,
 				) (reconcilers.Result, error) {
-					equal(t, "value in the sub reconciler", "here", ctx.Value(key{}))
+					equal(t, "value in the subreconciler", "here", ctx.Value(key{}))
 					return minute, nil
 				}}
 				r.AfterReconcile = func(

@@ -21,7 +21,7 @@ import (
 
 var _ subReconciler = (*Retry[client.Object])(nil)
 
-// Retry gives a sub reconciler its own exponential back-off. If the sub reconciler fails, the request runs again after
+// Retry gives a subreconciler its own exponential back-off. If the subreconciler fails, the request runs again after
 // the delay, with a RequeueAfter that occupies no worker. Until then, Reconciler is not called, whatever else triggers
 // a reconcile, and the reconcilers that follow do not run, see Continue.
 //
@@ -56,7 +56,7 @@ type Retry[Type client.Object] struct {
 	// Continue lets the reconcilers that follow run after a failure, and while Reconciler is deferred. Defaults to false.
 	Continue bool
 
-	// Reconciler is the sub reconciler to retry. Required.
+	// Reconciler is the subreconciler to retry. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once

@@ -62,7 +62,7 @@ func newSecretReconciler() *secretReconciler {
 	}
 }
 
-// notify returns a sub reconciler that records its requests.
+// notify returns a subreconciler that records its requests.
 func notify(calls requests) *syncReconciler {
 	return &syncReconciler{Name: "Notify", Sync: func(ctx context.Context, _ *fixture.Resource) error {
 		calls <- reconcilers.RetrieveRequest(ctx)

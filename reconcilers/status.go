@@ -302,7 +302,7 @@ func contentOf(obj client.Object) (map[string]any, error) {
 // refusedField is a field of a status, or a condition, that the API server refused.
 type refusedField struct {
 	name string
-	// index is that of a condition, or -1.
+	// index is the index of a condition, or -1.
 	index int
 }
 

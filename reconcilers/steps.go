@@ -23,8 +23,8 @@ import (
 
 var _ subReconciler = (*Steps[client.Object])(nil)
 
-// Steps runs sub reconcilers in the order of their dependencies. A step runs when all steps that it depends on are
-// ready: their sub reconcilers returned no error, and each child that a [ChildReconciler] or a [ChildSetReconciler] in
+// Steps runs subreconcilers in the order of their dependencies. A step runs when all steps that it depends on are
+// ready: their subreconcilers returned no error, and each child that a [ChildReconciler] or a [ChildSetReconciler] in
 // them manages is ready, see package readiness. A child that was not reconciled is not ready: its reconciler failed,
 // although a [TryCatch] or a [Retry] handled the error, or a [RateLimit] or a [Periodic] left it out before it was
 // ready. A step that does not run leaves its children unchanged. An update of the resource therefore passes through the
@@ -328,8 +328,8 @@ type stepState struct {
 	waitsFor string
 	// failed reports whether a child has failed.
 	failed bool
-	// since is the time of the last change of waits. exceeded reports whether the deadline has passed, and
-	// exceededBefore whether the condition already says so. stuck reports whether it is that of a removal.
+	// since is the time of the last change of waits. exceeded reports whether the deadline has passed, and exceededBefore
+	// whether the condition already says so. stuck reports whether it is the deadline of a removal.
 	since                           time.Time
 	exceeded, exceededBefore, stuck bool
 }

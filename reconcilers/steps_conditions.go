@@ -270,15 +270,15 @@ func stepRunFrom(ctx context.Context) *stepRun {
 	return nil
 }
 
-// onto returns the context in which the sub reconciler of the step runs.
+// onto returns the context in which the subreconciler of the step runs.
 func (r *stepRun) onto(ctx context.Context) context.Context {
 	s := scopeFrom(ctx)
 	s.stepRun = r
 	return s.onto(ctx)
 }
 
-// MustRemove reports whether a sub reconciler must remove what it manages: the resource is being deleted, or the
-// sub reconciler is part of a step of [Steps] that is not wanted. Built-in reconcilers and the Finalize functions of a
+// MustRemove reports whether a subreconciler must remove what it manages: the resource is being deleted, or the
+// subreconciler is part of a step of [Steps] that is not wanted. Built-in reconcilers and the Finalize functions of a
 // [SyncReconciler] consider this.
 func MustRemove(ctx context.Context, resource client.Object) bool {
 	if resource.GetDeletionTimestamp() != nil {

@@ -149,7 +149,7 @@ func TestSteps_BelowPrune(t *testing.T) {
 	s := newStage(t, &prune{Inventory: inventoryKey, Reconciler: chain()})
 	s.changeResource(recorded(`{"kinds":["ConfigMap"]}`))
 	for _, name := range []string{"db", "app", "web", "former"} {
-		wantErr(t, nil, s.Server.Create(t.Context(), newConfigMap(name, labelled, func(cm *corev1.ConfigMap) {
+		wantErr(t, nil, s.Server.Create(t.Context(), newConfigMap(name, inventoried, func(cm *corev1.ConfigMap) {
 			cm.ResourceVersion, cm.Data = "", map[string]string{"value": "1", "ready": "1"}
 		})))
 	}

@@ -359,7 +359,7 @@ func TestSteps_Errors(t *testing.T) {
 		"retry after": {
 			hour, reconcilers.ErrRetryAfter, reconcilers.Result{RequeueAfter: time.Minute}, reconcilers.ErrRetryAfter,
 		},
-		// The requeue for the deadline must not replace that of a halt, which is after a second.
+		// The requeue for the deadline must not replace the requeue of a halt, which is after a second.
 		"halt": {err: reconcilers.ErrHaltSubReconcilers},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -461,7 +461,7 @@ func TestSteps_DoesAFinalizerHoldTheOrderOfTheRemoval(t *testing.T) {
 // Does a Prune delete former children while a finalizer below it is not ready?
 func TestPrune_WaitsForFinalizersBelow(t *testing.T) {
 	ready := false
-	former := newConfigMap("former", labelled, neverOwned, func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil })
+	former := newConfigMap("former", inventoried, neverOwned, func(cm *corev1.ConfigMap) { cm.OwnerReferences = nil })
 	given := newResource(finalizer("example.com/inner"), terminating, recorded(`{"kinds":["ConfigMap"]}`))
 	w := newWorld(t, given, former)
 	root := &resourceReconciler{Config: w.Config, Reconciler: &prune{

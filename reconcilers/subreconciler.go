@@ -51,8 +51,8 @@ var (
 	ErrStashValueNotAssignable = stash.ErrValueNotAssignable
 )
 
-// SubReconciler reconciles a part of a resource. All reconcilers below a root reconciler are sub reconcilers. Most of
-// them are composed of other sub reconcilers.
+// SubReconciler reconciles a part of a resource. All reconcilers below a root reconciler are subreconcilers. Most of
+// them are composed of other subreconcilers.
 type SubReconciler[Type client.Object] interface {
 	// SetupWithManager registers the watches and indexes that the reconciler needs. It is called once, before the
 	// manager starts. The context contains the config of the root reconciler.
@@ -75,7 +75,7 @@ func AggregateResults(results ...Result) Result {
 		if result.Priority != nil && (aggregate.Priority == nil || *result.Priority > *aggregate.Priority) {
 			aggregate.Priority = result.Priority
 		}
-		aggregate.Requeue = aggregate.Requeue || result.Requeue //nolint:staticcheck // users' sub reconcilers may still set it
+		aggregate.Requeue = aggregate.Requeue || result.Requeue //nolint:staticcheck // users' subreconcilers may still set it
 	}
 	return aggregate
 }

@@ -434,7 +434,7 @@ func (s *seldom) isNew(uid types.UID, generation int64) bool {
 	return word.Load()&bit == 0 && word.Or(bit)&bit == 0
 }
 
-// ImmutableFields returns the paths of the fields because of which the API server refused an update, for example
+// ImmutableFields returns the paths of the fields that made the API server refuse an update, for example
 // "spec.selector", sorted. It returns nil unless every cause of the error is that a field cannot change: the update
 // would still be refused for another cause. It knows the texts of built-in kinds, and validation rules of custom
 // resources whose text ends with "immutable" or that are self == oldSelf without a text.

@@ -276,7 +276,7 @@ func TestHalt_DescribesReferences(t *testing.T) {
 	}
 }
 
-// deferred is a custom sub reconciler that is chosen for each request.
+// deferred is a custom subreconciler that is chosen for each request.
 type deferred func() subReconciler
 
 func (deferred) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {

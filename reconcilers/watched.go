@@ -139,7 +139,7 @@ func (w *watched) readBuilder(
 		incomplete: moreWatches || !ok,
 	}
 	for i, watch := range watchesOfOwn(mgr, bldr) {
-		// The first one is that of the resource.
+		// The first one is the watch of the resource.
 		if gvk, err := apiutil.GVKForObject(watch.object, mgr.GetScheme()); err == nil && i > 0 {
 			kinds.owned[gvk.GroupKind()] = true
 		}
@@ -528,7 +528,7 @@ func (r *readForms) watch(ctx context.Context, c *formClient, gvk schema.GroupVe
 }
 
 // lacks reports whether the form that is read must be watched, too. A watch of typed objects without [EnqueueTracked]
-// is for other reads than those of metadata.
+// is for other reads than reads of metadata.
 func (w *formWatch) lacks(form guard.Form) bool {
 	return !slices.Contains(w.forms, form) && (w.light || w.tracked())
 }

@@ -38,7 +38,7 @@ var (
 	_ validation.Validator = (*AdmissionWebhookAdapter[client.Object])(nil)
 )
 
-// AdmissionWebhookAdapter answers admission requests with sub reconcilers. It is the root of a tree of reconcilers,
+// AdmissionWebhookAdapter answers admission requests with subreconcilers. It is the root of a tree of reconcilers,
 // like [ResourceReconciler], for resources that are about to be written.
 //
 // The resource is the object of the request. For a DELETE it is the old object. The response contains all changes of
@@ -70,7 +70,8 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 	// AfterHandle is called last for each request and may change the response. Optional.
 	AfterHandle func(ctx context.Context, req admission.Request, resp *admission.Response)
 
-	// Config is the config for the cluster. Required if reconcilers make requests, as those of children and finalizers do.
+	// Config is the config for the cluster. Required if reconcilers make requests, as reconcilers of children and
+	// finalizers do.
 	Config Config
 
 	lazyInit sync.Once

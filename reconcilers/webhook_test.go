@@ -174,7 +174,7 @@ func TestAdmissionWebhookAdapter_Handle(t *testing.T) {
 		// An object that cannot be decoded is denied.
 		"no object": {
 			Request: &unreadable, ExpectedResponse: denying("unexpected end of JSON input"),
-			Metadata: admitting(func(context.Context, *plain) error { t.Error("the sub reconciler was called"); return nil }),
+			Metadata: admitting(func(context.Context, *plain) error { t.Error("the subreconciler was called"); return nil }),
 		},
 		// An object that cannot be encoded is denied.
 		"marshal fails after": {
@@ -196,7 +196,7 @@ func TestAdmissionWebhookAdapter_HaltAllowsTheRequest(t *testing.T) {
 			r.Reconciler = reconcilers.Sequence[*plain]{
 				&plainSync{Sync: func(_ context.Context, resource *plain) error { hello(resource); return err }},
 				&plainSync{Sync: func(context.Context, *plain) error {
-					t.Error("the sub reconciler after the halt was called")
+					t.Error("the subreconciler after the halt was called")
 					return nil
 				}},
 			}
@@ -218,14 +218,14 @@ func TestAdmissionWebhookAdapter_Defaults(t *testing.T) {
 		const object = `{"apiVersion":"fixture.trueup.dev/v1","kind":"Resource","metadata":{"name":"test"},"spec":{"fields":{"Defaulter":"%s"}}}`
 		return new(admissionRequest(admissionv1.Create, fmt.Sprintf(object, value)))
 	}
-	labelled := []jsonpatch.Operation{
+	labeled := []jsonpatch.Operation{
 		{Operation: "add", Path: "/metadata/labels", Value: map[string]any{"new": "label"}},
 		{Operation: "replace", Path: "/spec/fields/Defaulter", Value: "ran"},
 	}
 	rtesting.AdmissionWebhookTests{
 		"only defaults": {Request: request("not yet"), ExpectedResponse: allowing()},
 		"defaults and changes": {
-			Request: request("not yet"), ExpectedResponse: allowing(labelled...),
+			Request: request("not yet"), ExpectedResponse: allowing(labeled...),
 			Metadata: changes(func(r *fixture.Resource) { r.Labels = map[string]string{"new": "label"} }),
 		},
 		"default is reverted": {
@@ -236,7 +236,7 @@ func TestAdmissionWebhookAdapter_Defaults(t *testing.T) {
 		},
 		"failure": {
 			Request: request("fail"), ExpectedResponse: denying(fixture.ErrDefault.Error()),
-			Metadata: changes(func(*fixture.Resource) { t.Error("the sub reconciler was called") }),
+			Metadata: changes(func(*fixture.Resource) { t.Error("the subreconciler was called") }),
 		},
 	}.RunWithContext(t, scheme, func(
 		t *testing.T, ctx context.Context, tc *rtesting.AdmissionWebhookTestCase, c reconcilers.Config,

@@ -22,8 +22,8 @@ import (
 
 var _ subReconciler = (*Timeout[client.Object])(nil)
 
-// Timeout runs a sub reconciler with a deadline on its context. If the sub reconciler fails after the deadline, the
-// error is an [ErrTimeout], and the controller retries the request with back-off. A sub reconciler that ignores its
+// Timeout runs a subreconciler with a deadline on its context. If the subreconciler fails after the deadline, the
+// error is an [ErrTimeout], and the controller retries the request with back-off. A subreconciler that ignores its
 // context is not interrupted, and one that succeeds after the deadline has succeeded.
 //
 // The root writes the status afterwards without the deadline.
@@ -34,7 +34,7 @@ type Timeout[Type client.Object] struct {
 	// After is the time that Reconciler may take. Required.
 	After time.Duration
 
-	// Reconciler is the sub reconciler to run. Required.
+	// Reconciler is the subreconciler to run. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -113,11 +113,11 @@ func (r *Timeout[T]) reconcile(ctx context.Context, resource T) (Result, error) 
 
 var _ subReconciler = (*RateLimit[client.Object])(nil)
 
-// RateLimit limits how often a sub reconciler runs, for example because it calls an API with a quota. A run over the
+// RateLimit limits how often a subreconciler runs, for example because it calls an API with a quota. A run over the
 // limit is not dropped: the resource reserves the next free time, and the request runs again then, with a RequeueAfter
 // that occupies no worker. Until then, the reconcilers that follow do not run, see Continue.
 //
-// A change of [AnnotationReconcileAt] makes the sub reconciler run at once. This run does not count. The limit applies
+// A change of [AnnotationReconcileAt] makes the subreconciler run at once. This run does not count. The limit applies
 // to one process, and is not kept over a restart.
 //
 // In a step of [Steps], a run that is deferred makes the step wait, unless the last run for this generation of the
@@ -142,7 +142,7 @@ type RateLimit[Type client.Object] struct {
 	// Continue lets the reconcilers that follow run while Reconciler is deferred. Defaults to false.
 	Continue bool
 
-	// Reconciler is the sub reconciler to limit. Required.
+	// Reconciler is the subreconciler to limit. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -288,17 +288,17 @@ func (r *RateLimit[T]) wait(ctx context.Context, resource T, now time.Time) time
 
 var _ subReconciler = (*Periodic[client.Object])(nil)
 
-// Periodic runs a sub reconciler once per interval, for example to detect drift in an external system. Between two
+// Periodic runs a subreconciler once per interval, for example to detect drift in an external system. Between two
 // runs it does nothing and lets the reconcilers that follow run.
 //
 // The scheduled times of a resource are one interval apart. They follow from its UID alone: many resources spread
-// evenly over the interval, do not drift together, and keep their times after a restart. The sub reconciler also runs
+// evenly over the interval, do not drift together, and keep their times after a restart. The subreconciler also runs
 // at once in these cases: the resource is new to this process, see LastRun; the resource has a new generation, which
 // not all kinds have; it is being deleted; [AnnotationReconcileAt] changed; the last run failed, halted or returned a
 // RequeueAfter that has passed; the status after the last run was not stored. The next scheduled run is then at least
 // half an interval later.
 //
-// In a step of [Steps], the sub reconciler runs in each reconcile until the step waits for nothing that it manages.
+// In a step of [Steps], the subreconciler runs in each reconcile until the step waits for nothing that it manages.
 // Between two later runs, the step is as ready as after the last one.
 //
 // The time of the last run is kept in memory, and dropped a day and an interval after the last reconcile of the
@@ -318,7 +318,7 @@ type Periodic[Type client.Object] struct {
 	// that returns the zero time.
 	LastRun func(ctx context.Context, resource Type) time.Time
 
-	// Reconciler is the sub reconciler to run. Required.
+	// Reconciler is the subreconciler to run. Required.
 	Reconciler SubReconciler[Type]
 
 	lazyInit sync.Once
@@ -446,7 +446,7 @@ var _ subReconciler = (*Paused[client.Object])(nil)
 //	kubectl annotate website blog trueup.dev/paused="migration until Friday"
 const AnnotationPaused = "trueup.dev/paused"
 
-// Paused does not run a sub reconciler while the resource has the annotation [AnnotationPaused], or while PausedBy
+// Paused does not run a subreconciler while the resource has the annotation [AnnotationPaused], or while PausedBy
 // returns a reason. The reconcilers that follow do not run either, so it is usually the outermost reconciler, directly
 // below the root. A paused resource is not written, unless Condition is set, and not requeued. It resumes when the
 // annotation is removed. A controller with a predicate on generations does not receive that change: combine the

@@ -21,7 +21,7 @@ import (
 	rtime "trueup.dev/time"
 )
 
-// calls is a sub reconciler that counts its calls and returns err.
+// calls is a subreconciler that counts its calls and returns err.
 type calls struct {
 	*syncReconciler
 	count int
@@ -172,7 +172,7 @@ func TestTimeout(t *testing.T) {
 		_, err = (&timeout{After: time.Minute, Reconciler: slow}).Reconcile(context.Background(), newResource())
 		wantErr(t, nil, err)
 
-		// The deadline of the caller is not that of the step.
+		// The deadline of the caller is not the deadline of the step.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err = (&timeout{After: time.Minute, Reconciler: blocks}).Reconcile(ctx, newResource())
@@ -417,7 +417,7 @@ func TestPaused_FunctionFails(t *testing.T) {
 	wantErr(t, errTest, err)
 }
 
-// A paused resource is not written: not by the reconciler below, not its finalizers, not its status, also not while it
+// A paused resource is not written: not by the reconciler below, not its finalizers, not its status, not even while it
 // is being deleted.
 func TestPaused_WritesNothing(t *testing.T) {
 	for name, deleting := range map[string]bool{"alive": false, "being deleted": true} {

@@ -477,7 +477,7 @@ func (s *logSink) messages() []string {
 	return messages
 }
 
-// Context returns the context of sub reconcilers below a root reconciler.
+// Context returns the context of subreconcilers below a root reconciler.
 func (w *world) Context() context.Context {
 	ctx := reconcilers.WithStash(context.Background())
 	ctx = reconcilers.StashRequest(ctx, testRequest)

@@ -21,7 +21,7 @@ import (
 
 var _ subReconciler = (*Advice[client.Object])(nil)
 
-// Advice adds functions that run before, after or around a sub reconciler. The term comes from aspect-oriented
+// Advice adds functions that run before, after or around a subreconciler. The term comes from aspect-oriented
 // programming.
 type Advice[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `Advice`.
@@ -108,12 +108,12 @@ func (r *Advice[T]) reconcile(ctx context.Context, resource T) (Result, error) {
 
 var _ subReconciler = (*CastResource[client.Object, client.Object])(nil)
 
-// CastResource converts the resource to another type for a sub reconciler. The other type is usually a duck type with
-// the fields that several kinds share. The resource is converted through JSON. Changes by the sub reconciler are
-// applied to the resource, also when the sub reconciler returns an error. Fields that the resource does not have are
+// CastResource converts the resource to another type for a subreconciler. The other type is usually a duck type with
+// the fields that several kinds share. The resource is converted through JSON. Changes by the subreconciler are
+// applied to the resource, also when the subreconciler returns an error. Fields that the resource does not have are
 // dropped.
 //
-// If CastType is an interface, for example client.Object, the sub reconciler receives the resource itself. A sub
+// If CastType is an interface, for example client.Object, the subreconciler receives the resource itself. A sub
 // reconciler for any kind of resource can then be used in a tree for one kind.
 type CastResource[Type, CastType client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `<CastType>CastResource`.
@@ -329,7 +329,7 @@ func (r *WithConfig[T]) withConfig(ctx context.Context) (context.Context, error)
 
 var _ subReconciler = (*OverrideSetup[client.Object])(nil)
 
-// OverrideSetup runs a sub reconciler but does not set it up, for example to leave out its watches.
+// OverrideSetup runs a subreconciler but does not set it up, for example to leave out its watches.
 type OverrideSetup[Type client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `SkipSetup`.
 	Name string

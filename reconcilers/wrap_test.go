@@ -122,7 +122,7 @@ func TestAdvice_SetsUpItsReconcilerWithoutSetup(t *testing.T) {
 	})
 }
 
-// castTo returns a cast to a sub reconciler that calls a function.
+// castTo returns a cast to a subreconciler that calls a function.
 func castTo[CT client.Object](
 	sync func(ctx context.Context, resource CT) (reconcilers.Result, error),
 ) *reconcilers.CastResource[*fixture.Resource, CT] {
@@ -137,7 +137,7 @@ func withFields(r *fixture.Resource) {
 	r.Status.Fields = map[string]string{"old": "value"}
 }
 
-// hold is a sub reconciler that stores the resource in a variable.
+// hold is a subreconciler that stores the resource in a variable.
 func hold(variable **fixture.Resource) *syncReconciler {
 	return &syncReconciler{Sync: func(_ context.Context, r *fixture.Resource) error { *variable = r; return nil }}
 }
@@ -169,10 +169,10 @@ func TestCastResource(t *testing.T) {
 	fieldAdded := func(r *fixture.Resource) { r.Status.Fields["new"] = "value" }
 	var held *fixture.Resource
 	subReconcilerTests{
-		// Without changes by the sub reconciler, the resource stays unchanged.
+		// Without changes by the subreconciler, the resource stays unchanged.
 		"nothing":                with(outcome(of(func(*fixture.Duck) {}, nil), minute, nil)),
 		"error without a change": with(outcome(of(func(*fixture.Duck) {}, errTest), minute, errTest)),
-		// All changes of the sub reconciler are applied, including removed fields.
+		// All changes of the subreconciler are applied, including removed fields.
 		"status": with(outcome(of(func(duck *fixture.Duck) {
 			duck.Status.Fields = map[string]string{"new": "value"}
 			duck.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
@@ -209,7 +209,7 @@ func TestCastResource(t *testing.T) {
 		}), result{}, nil), func(r *fixture.Resource) {
 			r.Labels["app"], r.Status.ObservedGeneration = "changed", 7
 		}),
-		// A sub reconciler has a pointer to the resource itself, and the generation has changed since the cast.
+		// A subreconciler has a pointer to the resource itself, and the generation has changed since the cast.
 		"the resource changes meanwhile": with(outcome(sequence{hold(&held), castTo(func(
 			_ context.Context, duck *fixture.Duck,
 		) (result, error) {
@@ -240,7 +240,7 @@ func TestCastResource_Failures(t *testing.T) {
 	type result = reconcilers.Result
 	minute := result{RequeueAfter: time.Minute}
 	nothing := func(*fixture.Resource) {}
-	unexpected := func(*fixture.Resource) { t.Error("the sub reconciler was called") }
+	unexpected := func(*fixture.Resource) { t.Error("the subreconciler was called") }
 	toMarshal, toUnmarshal := func(r *fixture.Resource) { r.Spec.ErrOnMarshal = true }, func(r *fixture.Resource) {
 		r.Spec.ErrOnUnmarshal = true
 	}
