@@ -13,29 +13,78 @@ import (
 
 // words are phrases that readers of a second language stumble over, and what to write instead. The check keeps out the
 // most frequent ones; it does not replace a reader.
-var words = []struct{ pattern, reason, write string }{
-	{`\b(some|no)body\b|\bwhoever\b`, "hides who acts", "another client, the caller"},
-	{`\b(tells?|told) (of|apart|whether)\b`, "is no term", "reports whether, warns about, distinguishes"},
-	{`\b(is|are) (not )?there (any ?more|no more|twice|already|yet)\b`, "is a riddle", "no longer exists, already exists"},
-	{`\bis there no more\b|\bnot there any ?more\b|\bstill there\b`, "is a riddle", "no longer exists, still exists"},
-	{`\bcomes? of (it|that|them)\b|\bwhat (has )?(come|became?) of\b`, "is a riddle", "results from, the result of"},
-	{`\bto do without\b|\bin vain\b|\ball the same\b`, "is an idiom", "to disable, without an effect, nevertheless"},
-	{`\bis (?-i:true) (when|if|while)\b`, "is not how Go documents a bool", "reports whether"},
-	{`\b(has|have) not (the|a|an)\b`, "is not English word order", "does not have the"},
-	{`\blooks? (whether|at whether|for whether)\b`, "is not English", "checks whether"},
-	{`\bis no (fault|error|kind|conflict|transition|object|failure|difference)\b`, "negates the noun", "is not a"},
-	{`\bletter for letter\b|\bthe very same\b|\banew\b`, "is an idiom", "identical, the same, again"},
-	{`\bsub resources?\b`, "is not the term", "subresource"},
+var words = []struct {
+	pattern, reason, write string
+	// except matches what the pattern finds and is plain English.
+	except string
+	// prose limits the check to comments and guides: users' tests pin some messages.
+	prose bool
+}{
+	{pattern: `\b(some|no)body\b|\bwhoever\b`, reason: "hides who acts", write: "another client, the caller"},
 	{
-		`\b(behaviour|recognis\w+|honour\w*|neighbour\w*|defence|catalogue|cancelled|initialis\w+|colour\w*)\b`,
-		"is not US spelling", "behavior, recognize, honor, neighbor, defense, catalog, canceled, initialize, color",
+		pattern: `\b(tells?|told) (of|apart|whether)\b`, reason: "is no term",
+		write: "reports whether, warns about, distinguishes",
 	},
+	{
+		pattern: `\b(is|are) (not )?there (any ?more|no more|twice|already|yet)\b`, reason: "is a riddle",
+		write: "no longer exists, already exists",
+	},
+	{
+		pattern: `\bis there no more\b|\bnot there any ?more\b|\bstill there\b`, reason: "is a riddle",
+		write: "no longer exists, still exists",
+	},
+	{
+		pattern: `\bcomes? of (it|that|them)\b|\bwhat (has )?(come|became?) of\b`, reason: "is a riddle",
+		write: "results from, the result of",
+	},
+	{
+		pattern: `\bto do without\b|\bin vain\b|\ball the same\b`, reason: "is an idiom",
+		write: "to disable, without an effect, nevertheless",
+	},
+	{pattern: `\bis (?-i:true) (when|if|while)\b`, reason: "is not how Go documents a bool", write: "reports whether"},
+	{pattern: `\b(has|have) not (the|a|an)\b`, reason: "is not English word order", write: "does not have the"},
+	{pattern: `\blooks? (whether|at whether|for whether)\b`, reason: "is not English", write: "checks whether"},
+	{
+		pattern: `\bis no (fault|error|kind|conflict|transition|object|failure|difference)\b`, reason: "negates the noun",
+		write: "is not a",
+	},
+	{
+		pattern: `\bletter for letter\b|\bthe very same\b|\banew\b`, reason: "is an idiom",
+		write: "identical, the same, again",
+	},
+	{pattern: `\bsub resources?\b`, reason: "is not the term", write: "subresource"},
+	{
+		pattern: `\b(behaviour|recognis\w+|honour\w*|neighbour\w*|defence|catalogue|cancelled|initialis\w+|colour\w*)\b|` +
+			`\b(labell\w+|travell\w+|modelled)\b`,
+		reason: "is not US spelling",
+		write:  "behavior, recognize, honor, neighbor, defense, catalog, canceled, initialize, color, labeled, traveled",
+	},
+	{
+		pattern: `\bthose of\b|\bthat of (the|a|an|each|its|this|another|one)\b`, reason: "is a riddle of pronouns",
+		write: "the name of the thing again", prose: true,
+	},
+	{
+		pattern: `\w+,? of which\b`, reason: "is a riddle of pronouns", write: "two sentences",
+		except: `^(one|each|some|all|any|none|two|three|first|most|half|regardless) of which$`, prose: true,
+	},
+	{
+		pattern: `\w+ (is|are) no \w+`, reason: "negates the noun", write: "is not a, means no",
+		except: `^there |(longer|more|less|later|earlier|newer|older|other|further|such)$`,
+	},
+	{pattern: `\balso not\b`, reason: "is not English", write: "not even, nor"},
+	{pattern: `\bfor ever\b`, reason: "is not a length of time", write: "indefinitely, until"},
+	{pattern: `\ban advice\b`, reason: "is not countable", write: "advice"},
+	{pattern: `\b(desired|declared|needed|listed|used) no more\b`, reason: "is not the word order", write: "no longer"},
+	{pattern: `\bsub[ -]reconcilers?\b`, reason: "is not the term", write: "subreconciler", prose: true},
 }
 
 func TestWords(t *testing.T) {
-	patterns := make([]*regexp.Regexp, len(words))
+	patterns, exceptions := make([]*regexp.Regexp, len(words)), make([]*regexp.Regexp, len(words))
 	for i, w := range words {
 		patterns[i] = regexp.MustCompile(`(?i:` + w.pattern + `)`)
+		if w.except != "" {
+			exceptions[i] = regexp.MustCompile(`(?i:` + w.except + `)`)
+		}
 	}
 	for _, file := range sourceFiles(t) {
 		if file.path == "internal/tests/architecture/words_test.go" {
@@ -43,7 +92,13 @@ func TestWords(t *testing.T) {
 		}
 		for _, text := range file.texts() {
 			for i, pattern := range patterns {
+				if words[i].prose && !text.prose {
+					continue
+				}
 				for _, found := range pattern.FindAllString(text.text, -1) {
+					if exceptions[i] != nil && exceptions[i].MatchString(found) {
+						continue
+					}
 					t.Errorf("%s:%d: %q %s: write %s", file.path, text.line, found, words[i].reason, words[i].write)
 				}
 			}
@@ -54,6 +109,8 @@ func TestWords(t *testing.T) {
 type readText struct {
 	line int
 	text string
+	// prose reports whether it is a comment or a part of a guide.
+	prose bool
 }
 
 // texts returns what people read: comments and string literals of Go files, and Markdown without its code.
@@ -75,10 +132,10 @@ func textsOfGo(content []byte) (texts []readText) {
 		case token.EOF:
 			return texts
 		case token.COMMENT:
-			texts = append(texts, readText{file.Line(position), literal})
+			texts = append(texts, readText{file.Line(position), literal, true})
 		case token.STRING:
 			if text, err := strconv.Unquote(literal); err == nil {
-				texts = append(texts, readText{file.Line(position), text})
+				texts = append(texts, readText{file.Line(position), text, false})
 			}
 		}
 	}
@@ -93,7 +150,7 @@ func textsOfMarkdown(content string) (texts []readText) {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 		} else if !fenced {
-			texts = append(texts, readText{number, codeSpan.ReplaceAllString(line, "")})
+			texts = append(texts, readText{number, codeSpan.ReplaceAllString(line, ""), true})
 		}
 	}
 	return texts
