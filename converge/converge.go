@@ -5,12 +5,12 @@ package converge
 import (
 	"flag"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/internal/engine/calledby"
 )
 
@@ -149,13 +149,11 @@ func (p *plan) check(t *testing.T, o Options) *Report {
 
 // certificate formats what was tried, and what was left out.
 func (p *plan) certificate(report *Report) string {
-	lines := []string{report.Certificate.String()}
-	if _, off := p.Off[OracleAdvice]; !off {
-		for _, advice := range report.Certificate.Advice {
-			lines = append(lines, "advice: "+advice)
-		}
+	advice := report.Certificate.Advice
+	if _, off := p.Off[OracleAdvice]; off {
+		advice = nil
 	}
-	return strings.Join(append(lines, report.Certificate.LeftOut...), "\n")
+	return search.Certificate(report.Certificate.String(), nil, advice, report.Certificate.LeftOut)
 }
 
 // leftOut lists what is left out, with the reasons.

@@ -12,6 +12,7 @@ import (
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 )
 
 // Report is the result of a search.
@@ -80,28 +81,16 @@ type Certificate struct {
 // String formats the certificate as one paragraph.
 func (c Certificate) String() string {
 	var b strings.Builder
-	switch {
-	case c.failed:
-		b.WriteString("a failure was found")
-	case c.SinglesLeft > 0:
-		fmt.Fprintf(&b, "converges under %d of %d single faults", c.Singles, c.Singles+c.SinglesLeft)
-	default:
-		b.WriteString("converges under every single fault")
-	}
-	if !c.failed && len(c.LeftOut) > 0 {
-		b.WriteString(", except for what is left out")
-	}
+	b.WriteString(search.Verdict(
+		c.failed, "converges under every single fault", "converges under %d of %d single faults", c.Singles, c.SinglesLeft,
+		c.LeftOut,
+	))
 	fmt.Fprintf(
 		&b, ": %s%s with %d faults, %d of them equivalent to others, %d run", c.programs(), phrase.Plural(c.Points, "point"),
 		c.Enumerated, c.Pruned, c.Singles,
 	)
-	if c.SinglesLeft > 0 && !c.failed {
-		fmt.Fprintf(&b, ", %d not run: -converge.singles runs all", c.SinglesLeft)
-	}
-	fmt.Fprintf(&b, "; %d second faults", c.Recoveries)
-	if c.RecoveriesLeft > 0 {
-		fmt.Fprintf(&b, " (%d not run, -converge.budget is for more)", c.RecoveriesLeft)
-	}
+	b.WriteString(search.SinglesLeft(c.SinglesLeft, c.failed))
+	fmt.Fprintf(&b, "; %d second faults%s", c.Recoveries, search.Left(c.RecoveriesLeft))
 	fmt.Fprintf(&b, "; %d of %d pairs; %d random schedules; seed %d", c.Pairs, c.PairsInAll, c.Random, c.Seed)
 	if c.Idle > 0 {
 		fmt.Fprintf(&b, "; %s without an effect", phrase.Plural(c.Idle, "write"))

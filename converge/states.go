@@ -5,7 +5,6 @@ package converge
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/engine/calledby"
 )
@@ -102,7 +102,7 @@ func DefaultStatesOptions() StatesOptions {
 // test run tries it first. With the flag -converge.html it is also written as a page.
 func States(t *testing.T, s Scenario) {
 	t.Helper()
-	search := func() *statesSearch {
+	newSearch := func() *statesSearch {
 		x, err := newStates(t, s, DefaultStatesOptions())
 		if err != nil {
 			t.Fatal(err)
@@ -110,11 +110,11 @@ func States(t *testing.T, s Scenario) {
 		return x
 	}
 	if *replayFlag != "" {
-		search().replay(*replayFlag)
+		newSearch().replay(*replayFlag)
 		return
 	}
 	for _, saved := range savedRuns(t, savedWalk) {
-		f, err := search().rerun(saved.replay)
+		f, err := newSearch().rerun(saved.replay)
 		if err != nil {
 			t.Logf("%s: %v", saved.file, err)
 		} else if f.failed() {
@@ -122,7 +122,7 @@ func States(t *testing.T, s Scenario) {
 			return
 		}
 	}
-	report := search().search()
+	report := newSearch().search()
 	if report.Failure != nil {
 		report.Failure.fail(t)
 		return
@@ -240,11 +240,7 @@ func (c StatesCertificate) String() string {
 		phrase.Plural(c.Specs, "spec"), phrase.Plural(c.Transitions, "transition"), c.Pairs, c.PairsInAll, c.Walks, c.Faults,
 		c.Faults+c.FaultsLeft, properties(c.FaultProperties), c.Seed,
 	)
-	lines := []string{paragraph}
-	for _, advice := range c.Advice {
-		lines = append(lines, "advice: "+advice)
-	}
-	return strings.Join(slices.Concat(lines, c.LeftOut), "\n")
+	return search.Certificate(paragraph, nil, c.Advice, c.LeftOut)
 }
 
 func properties(n int) string {

@@ -11,6 +11,7 @@ import (
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 )
 
@@ -48,57 +49,35 @@ type UpgradeCertificate struct {
 func (c UpgradeCertificate) String() string {
 	var b strings.Builder
 	u := c.Upgrade
-	switch {
-	case c.failed:
-		b.WriteString("a failure was found")
-	case u.SinglesLeft > 0:
-		fmt.Fprintf(&b, "converges after %d of %d upgrades", u.Singles, u.Singles+u.SinglesLeft)
-	default:
-		b.WriteString("converges after an upgrade at every point")
-	}
-	if !c.failed && len(c.LeftOut) > 0 {
-		b.WriteString(", except for what is left out")
-	}
+	b.WriteString(search.Verdict(
+		c.failed, "converges after an upgrade at every point", "converges after %d of %d upgrades", u.Singles, u.SinglesLeft,
+		c.LeftOut,
+	))
 	fmt.Fprintf(
 		&b, ": %s of the old version with %d ends of the process, %d of them equivalent to others, %d run",
 		phrase.Plural(u.Points, "point"), u.Enumerated, u.Pruned, u.Singles,
 	)
-	if u.SinglesLeft > 0 && !c.failed {
-		fmt.Fprintf(&b, ", %d not run: -converge.singles runs all", u.SinglesLeft)
-	}
-	fmt.Fprintf(&b, "; %d faults after an upgrade%s", u.Recoveries, left(u.RecoveriesLeft))
+	b.WriteString(search.SinglesLeft(u.SinglesLeft, c.failed))
+	fmt.Fprintf(&b, "; %d faults after an upgrade%s", u.Recoveries, search.Left(u.RecoveriesLeft))
 	fmt.Fprintf(&b, "; %d of %d shortly before", u.Pairs, u.PairsInAll)
 	if r := c.Rollback; r != nil {
 		fmt.Fprintf(
-			&b, "; %d rollbacks%s; %d faults after a rollback%s", r.Singles, left(r.SinglesLeft), r.Recoveries,
-			left(r.RecoveriesLeft),
+			&b, "; %d rollbacks%s; %d faults after a rollback%s", r.Singles, search.Left(r.SinglesLeft), r.Recoveries,
+			search.Left(r.RecoveriesLeft),
 		)
 		u.Random += r.Random
 	}
 	fmt.Fprintf(&b, "; %d random schedules; seed %d", u.Random, u.Seed)
+	var changes []string
 	for _, change := range c.Changes {
-		b.WriteString("\nan upgrade changes " + change)
+		changes = append(changes, "an upgrade changes "+change)
 	}
 	advice := u.Advice
 	if c.Rollback != nil {
 		advice = slices.Concat(advice, c.Rollback.Advice)
 	}
 	slices.Sort(advice)
-	for _, line := range slices.Compact(advice) {
-		b.WriteString("\nadvice: " + line)
-	}
-	for _, line := range c.LeftOut {
-		b.WriteString("\n" + line)
-	}
-	return b.String()
-}
-
-// left formats how many runs are left for a longer search.
-func left(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d not run, -converge.budget is for more)", n)
+	return search.Certificate(b.String(), changes, slices.Compact(advice), c.LeftOut)
 }
 
 // upgradeChanges collects what upgrades at rest change.
