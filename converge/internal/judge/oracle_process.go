@@ -63,16 +63,15 @@ func userFrames(stack string) []string {
 type sharedObjectsOracle struct{ Evidence }
 
 func (o *sharedObjectsOracle) check() {
-	for kind, s := range o.Queues.HandedOut() {
-		if !reflect.DeepEqual(s.Given, s.Stored) {
-			name := kind.Kind + " " + phrase.Name(client.ObjectKeyFromObject(s.Stored))
-			o.Violate(finding.Violation{
-				Oracle: finding.OracleSharedObjects, Cause: finding.CauseCacheModified, About: name,
-				Message: name + " of the cache was modified",
-			})
-			return
-		}
+	kind, s, ok := o.Queues.FirstHandedOut(func(s Shared) bool { return !reflect.DeepEqual(s.Given, s.Stored) })
+	if !ok {
+		return
 	}
+	name := kind.Kind + " " + phrase.Name(client.ObjectKeyFromObject(s.Stored))
+	o.Violate(finding.Violation{
+		Oracle: finding.OracleSharedObjects, Cause: finding.CauseCacheModified, About: name,
+		Message: name + " of the cache was modified",
+	})
 }
 
 // leaksOracle reports goroutines that outlive their process. The bubble of testing/synctest detects them.

@@ -189,11 +189,8 @@ func (o *quiescenceOracle) dependsOnTime(a *world.Reconcile) bool {
 
 // Idle checks for hot loops when everything else is idle.
 func (o *quiescenceOracle) Idle() {
-	for req := range o.Queues.QueuedRequests() {
-		if idle := o.pace.Idle[req]; idle.hot() {
-			o.hotLoop(req, idle)
-			return
-		}
+	if req, ok := o.Queues.FirstQueued(func(req world.RequestOf) bool { return o.pace.Idle[req].hot() }); ok {
+		o.hotLoop(req, o.pace.Idle[req])
 	}
 }
 

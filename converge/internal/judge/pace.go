@@ -3,7 +3,6 @@
 package judge
 
 import (
-	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,13 +63,14 @@ const hotTime = time.Second
 type Queues interface {
 	// Running returns the first running reconcile, or nil.
 	Running() *world.Reconcile
-	// QueuedRequests yields the queued requests, and IsQueued reports whether a request is one of them.
-	QueuedRequests() iter.Seq[world.RequestOf]
+	// FirstQueued returns the first queued request that matches, and IsQueued reports whether a request is queued.
+	FirstQueued(matches func(world.RequestOf) bool) (world.RequestOf, bool)
 	IsQueued(req world.RequestOf) bool
 	// Quiet reports whether no request is queued, and nothing can lead to one.
 	Quiet() bool
-	// HandedOut yields the objects that caches have handed out without a copy, with their kinds.
-	HandedOut() iter.Seq2[schema.GroupVersionKind, Shared]
+	// FirstHandedOut returns the first object that matches of those that caches have handed out without a copy, with its
+	// kind.
+	FirstHandedOut(matches func(Shared) bool) (schema.GroupVersionKind, Shared, bool)
 }
 
 // Shared is an object that the reconciler received without a copy, and its content at that time.

@@ -99,15 +99,14 @@ func (ps processes) Running() *world.Reconcile {
 	return nil
 }
 
-// QueuedRequests yields the queued requests.
-func (ps processes) QueuedRequests() iter.Seq[world.RequestOf] {
-	return func(yield func(world.RequestOf) bool) {
-		for item := range ps.queued() {
-			if !yield(item.RequestOf) {
-				return
-			}
+// FirstQueued returns the first queued request that matches.
+func (ps processes) FirstQueued(matches func(world.RequestOf) bool) (world.RequestOf, bool) {
+	for item := range ps.queued() {
+		if matches(item.RequestOf) {
+			return item.RequestOf, true
 		}
 	}
+	return world.RequestOf{}, false
 }
 
 // IsQueued reports whether a request is queued.
@@ -116,17 +115,16 @@ func (ps processes) IsQueued(req world.RequestOf) bool { return ps[req.Program].
 // Quiet reports whether no request is queued, and there are no runnables that could add one.
 func (ps processes) Quiet() bool { return ps.empty() && !ps.haveRunnables() }
 
-// HandedOut yields the objects that caches have handed out without a copy, with their kinds.
-func (ps processes) HandedOut() iter.Seq2[schema.GroupVersionKind, judge.Shared] {
-	return func(yield func(schema.GroupVersionKind, judge.Shared) bool) {
-		for i := range ps.informers() {
-			for _, s := range i.shared {
-				if !yield(i.kind, s) {
-					return
-				}
+// FirstHandedOut returns the first object that matches of those that caches have handed out without a copy.
+func (ps processes) FirstHandedOut(matches func(judge.Shared) bool) (schema.GroupVersionKind, judge.Shared, bool) {
+	for _, p := range ps {
+		for _, i := range p.informers {
+			if at := slices.IndexFunc(i.shared, matches); at >= 0 {
+				return i.kind, i.shared[at], true
 			}
 		}
 	}
+	return schema.GroupVersionKind{}, judge.Shared{}, false
 }
 
 // isActive reports whether a reconcile is running.
@@ -151,7 +149,7 @@ func (ps processes) informers() iter.Seq[*informer] {
 func (ps processes) last() []judge.LastProcess {
 	described := make([]judge.LastProcess, len(ps))
 	for n, p := range ps {
-		described[n].Number = p.number
+		described[n].Number, described[n].Read = p.number, make([]schema.GroupVersionKind, 0, len(p.informers))
 		for _, i := range p.informers {
 			described[n].Read = append(described[n].Read, i.kind)
 		}
