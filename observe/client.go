@@ -202,20 +202,31 @@ func (c *calls) stored(ctx context.Context, obj client.Object) client.Object {
 // read makes a call that reads an object or a list.
 func (c *calls) read(ctx context.Context, made *call.Call, from client.Reader) error {
 	do := func() error { return made.Read(ctx, from) }
-	if made.Verb == call.List {
-		call := &Call{Verb: VerbList, Cached: c.cached != nil}
-		call.Object.Namespace = (&client.ListOptions{}).ApplyOptions(made.ListOptions).Namespace
-		return c.observe(ctx, call, made.List, do, func(call *Call) {
-			call.After, call.Items, call.answer = made.List.GetResourceVersion(), meta.LenList(made.List), made.List
-		})
-	}
+	isList := made.Verb == call.List
 	call := finishedCalls.Get().(*Call)
 	defer func() {
 		call.answer = nil
 		finishedCalls.Put(call)
 	}()
+	if isList {
+		*call = Call{Verb: VerbList, Cached: c.cached != nil}
+		call.Object.Namespace = namespaceOf(made.ListOptions)
+		return c.observe(ctx, call, made.List, do, func(call *Call) {
+			call.After, call.Items, call.answer = made.List.GetResourceVersion(), meta.LenList(made.List), made.List
+		})
+	}
 	*call = Call{Verb: VerbGet, Object: made.Key, Cached: c.cached != nil}
 	return c.observe(ctx, call, made.Object, do, func(call *Call) {
 		call.After, call.answer = made.Object.GetResourceVersion(), made.Object
 	})
+}
+
+// namespaceOf returns the namespace that a list is restricted to, or "".
+func namespaceOf(options []client.ListOption) string {
+	if len(options) == 1 {
+		if all, ok := options[0].(*client.ListOptions); ok {
+			return all.Namespace // without an allocation
+		}
+	}
+	return (&client.ListOptions{}).ApplyOptions(options).Namespace
 }
