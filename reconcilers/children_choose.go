@@ -51,15 +51,15 @@ type choice[CT client.Object] struct {
 func (c *children[T, CT]) choose(
 	ctx context.Context, present []CT, desired CT, removing bool,
 ) (choice[CT], error) {
-	blank := choice[CT]{child: empty.Like(c.childType)}
 	switch {
 	case len(present) == 0:
-		return blank, nil
+		return choice[CT]{child: empty.Like(c.childType)}, nil
 	case nilcheck.IsNilPointer(desired):
 		return c.chooseUnwanted(ctx, present, removing)
 	case len(present) == 1 && (c.identify != nil || isNamed(present[0], desired)): // the common case
 		return choice[CT]{child: present[0]}, nil
 	}
+	blank := choice[CT]{child: empty.Like(c.childType)}
 	named, others := partition(present, func(obj CT) bool { return isNamed(obj, desired) })
 	if c.identify != nil {
 		if len(named) == 1 && len(named[0].GetManagedFields()) > 0 {
