@@ -5,6 +5,7 @@ package observe
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -205,5 +206,12 @@ func TestChanges_masked(t *testing.T) {
 				t.Errorf("unexpected changes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Each reconcile allocates a run. An object of up to 512 bytes has no header.
+func TestSizeOfARun(t *testing.T) {
+	if size := reflect.TypeFor[running]().Size(); size > 512 {
+		t.Errorf("a run has %d bytes, want at most 512: put what few runs need into rare", size)
 	}
 }
