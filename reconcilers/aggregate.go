@@ -278,7 +278,6 @@ func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Requ
 		return Result{}, nil
 	}
 
-	noteUID(ctx, resource.GetUID())
 	// Reconciler may change the resource in memory. Keep a copy of the stored resource.
 	actual := resource.DeepCopyObject().(T)
 	result, err := r.Reconciler.Reconcile(ctx, resource)

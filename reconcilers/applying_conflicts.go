@@ -340,10 +340,11 @@ type alternation struct {
 // removes the fields of the other. A manager that applies two desired objects in one request is only refused when it
 // repeats both in the next request. Otherwise the second one may replace the first.
 func (a application[T]) mustBeAlone() error {
-	request := scopeFrom(a.ctx).applies
-	if request == nil {
+	root := requestFrom(a.ctx)
+	if root == nil {
 		return nil
 	}
+	request := &root.applies
 	gvk, err := a.config.GroupVersionKindFor(a.desired)
 	if err != nil {
 		return nil // the request returns a better error

@@ -455,7 +455,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 		return cause
 	}
 	if reason != metav1.StatusReasonAlreadyExists || nilcheck.IsNilPointer(desired) {
-		reflectedFrom(ctx).note(reason, false)
+		noteReflected(ctx, reason, false)
 		return nil
 	}
 
@@ -485,7 +485,7 @@ func (c *children[T, CT]) notForStatus(ctx context.Context, parent T, desired CT
 			watched = false
 		}
 	}
-	reflectedFrom(ctx).note(reason, watched)
+	noteReflected(ctx, reason, watched)
 	if journal := journalFrom(ctx); journal != nil && apierrs.IsNotFound(config.Get(ctx, key, empty.Like(c.childType))) {
 		journal.NoteUnseen()
 	}

@@ -252,11 +252,12 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 	if root == nil {
 		root = &c
 	}
-	if err := c.Tracker.TrackReference(ref, root.observer(s.originalResourceType, s.request)); err != nil {
+	observer := root.observer(s.originalResourceType, s.request)
+	if err := c.Tracker.TrackReference(ref, observer); err != nil {
 		logUntracked(ctx, err, tracked)
 		return delivered{}
 	}
-	c.holdFor(s)
+	c.holdFor(s, observer)
 	reportTracked(ctx, ref)
 	if _, discarded := c.Tracker.(discardTracker); discarded {
 		return delivered{}
@@ -297,13 +298,17 @@ func (c *Config) hold(resourceType client.Object, req Request, renewedSince time
 	}
 }
 
-// holdFor is called when the request of a scope has tracked an object: the request may take longer than the lease.
-func (c *Config) holdFor(s scope) {
-	if !s.waits.holdsReferences() {
+// holdFor is called when the request of a scope has tracked an object: the request may take longer than the lease. The
+// observer identifies the resource of the request. It may be nil.
+func (c *Config) holdFor(s scope, observer client.Object) {
+	if !s.of.holdsReferences() {
 		return
 	}
 	if h, ok := c.Tracker.(tracker.Holder); ok {
-		h.Hold(s.originalConfig.observer(s.originalResourceType, s.request), time.Time{})
+		if observer == nil {
+			observer = s.originalConfig.observer(s.originalResourceType, s.request)
+		}
+		h.Hold(observer, time.Time{})
 	}
 }
 

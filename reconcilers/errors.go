@@ -504,7 +504,7 @@ func (r *reflectedErrorsOf) persists(ctx context.Context, parent client.Object, 
 	if after[id] < r.attempts {
 		return false
 	}
-	reflectedFrom(ctx).note(cmp.Or(reasonOf(err), "Unknown"), false)
+	noteReflected(ctx, cmp.Or(reasonOf(err), "Unknown"), false)
 	return true
 }
 
@@ -525,32 +525,25 @@ func (r *reflectedErrorsOf) succeeded(ctx context.Context, parent client.Object,
 
 // reflected records that a request has reflected errors of children. It is safe for concurrent use.
 type reflected struct {
-	reconciler string
-	config     *Config
-	ctx        context.Context //nolint:containedctx // the errors belong to the run of the request
 	// retry reports whether at least one error must be retried, because no event announces a change.
 	retry atomic.Bool
 	// failed reports whether at least one error was reflected.
 	failed atomic.Bool
 }
 
-// note records an error. watched reports whether an event announces a change. note does nothing on a nil receiver.
-func (r *reflected) note(reason metav1.StatusReason, watched bool) {
+// noteReflected records an error for the request of a context, if there is one. watched reports whether an event
+// announces a change.
+func noteReflected(ctx context.Context, reason metav1.StatusReason, watched bool) {
+	r := requestFrom(ctx)
 	if r == nil {
 		return
 	}
-	r.config.Hub().Report(r.ctx, &observe.ErrorReflected{Reconciler: r.reconciler, Reason: string(reason)})
-	r.failed.Store(true)
+	event := &observe.ErrorReflected{Reconciler: r.scope.controller, Reason: string(reason)}
+	r.scope.originalConfig.Hub().Report(r.Context, event) // it belongs to the run of the request
+	r.reflected.failed.Store(true)
 	if !watched {
-		r.retry.Store(true)
+		r.reflected.retry.Store(true)
 	}
-}
-
-func reflectedFrom(ctx context.Context) *reflected {
-	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
-		return s.reflected
-	}
-	return nil
 }
 
 // reflectedRetries schedules the retries of resources with reflected errors. The zero value is ready to use. It is safe

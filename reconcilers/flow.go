@@ -138,10 +138,8 @@ func interrupted(ctx context.Context) error {
 
 // isShutdown reports whether the context of the whole request was canceled, not only a context derived from it.
 func isShutdown(ctx context.Context) bool {
-	if request := scopeFrom(ctx).requestErr; request != nil {
-		return errors.Is(request(), context.Canceled)
-	}
-	return errors.Is(ctx.Err(), context.Canceled)
+	s := scopeFrom(ctx)
+	return errors.Is(s.requestErr(ctx), context.Canceled)
 }
 
 var _ subReconciler = (*IfThen[client.Object])(nil)

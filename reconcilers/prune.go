@@ -511,7 +511,7 @@ func (p *pruning) permitted(kind schema.GroupKind, verb string, err error) error
 		p.log.Error(err, "unable to prune", "kind", kind.String())
 		p.refused = union(p.refused, []string{kind.String()})
 		p.remaining++
-		reflectedFrom(p.ctx).note(metav1.StatusReasonForbidden, false)
+		noteReflected(p.ctx, metav1.StatusReasonForbidden, false)
 		return nil
 	}
 	if err != nil {

@@ -15,12 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/engine/carried"
 	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/hotloop"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/observe"
-	"trueup.dev/stash"
-	rtime "trueup.dev/time"
 )
 
 // scope is the context value that a root reconciler sets. One context value holds all fields. The Stash… functions put
@@ -38,18 +37,12 @@ type scope struct {
 	// uid is the UID of the reconciled resource. It is "" until the UID is known.
 	uid               types.UID
 	additionalConfigs map[string]Config
-	// requestErr is the Err method of the context that the root reconciler was called with.
-	requestErr func() error
-	// journal records the writes of the request. It is nil outside of controllers.
-	journal *guard.Journal
-	// reflected records the errors that the request reflects. It is nil outside of root reconcilers.
-	reflected *reflected
+	// of is the request of a root reconciler. It is nil outside of them.
+	of *request
+	// caller is the context that the webhook was called with. It is nil outside of webhooks, see [scope.requestErr].
+	caller *context.Context
 	// watched holds the kinds that the controller watches. It is nil outside of root reconcilers with a controller.
 	watched *watched
-	// waits records what the request waits for. It is nil outside of requests of root reconcilers.
-	waits *waits
-	// applies records what the request applies. It is nil outside of requests of root reconcilers.
-	applies *applies
 	// stored has what depends on whether the status is stored. It is nil if nothing stores the status.
 	stored *onStored
 	// inventory has the children of the enclosing [Prune]. It is nil without one.
@@ -73,15 +66,37 @@ func (s scope) onto(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, &s)
 }
 
-// ontoRoot puts the scope on the context of a root reconciler's caller. It keeps the additional configs of the caller.
+// ontoRoot puts the scope on the context with which a root reconciler is set up. It keeps the additional configs of the
+// caller.
 func (s *scope) ontoRoot(ctx context.Context) context.Context {
 	s.additionalConfigs = scopeFrom(ctx).additionalConfigs
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-func journalFrom(ctx context.Context) *guard.Journal {
+// requestErr returns the error of the context that the root reconciler or the webhook was called with, or of ctx
+// outside of them.
+func (s *scope) requestErr(ctx context.Context) error {
+	switch {
+	case s.caller != nil:
+		return (*s.caller).Err()
+	case s.of != nil:
+		return s.of.Context.Err()
+	}
+	return ctx.Err()
+}
+
+// requestFrom returns the request of a root reconciler, or nil outside of them.
+func requestFrom(ctx context.Context) *request {
 	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
-		return s.journal
+		return s.of
+	}
+	return nil
+}
+
+// journalFrom returns the journal of the writes of the request, or nil outside of controllers.
+func journalFrom(ctx context.Context) *guard.Journal {
+	if r := requestFrom(ctx); r != nil && (r.guarded || r.findsLoops) {
+		return &r.journal
 	}
 	return nil
 }
@@ -233,8 +248,11 @@ func (s *rootStep) resource(req Request) guard.Object {
 	return object
 }
 
-// request is the state of one request to a root reconciler.
+// request is the state of one request to a root reconciler. It is also the context of the request, so that all its
+// values need one allocation, which has few bytes: what few requests need is behind pointers.
 type request struct {
+	context.Context //nolint:containedctx // it is a context
+
 	scope     scope
 	journal   guard.Journal
 	waits     waits
@@ -242,6 +260,7 @@ type request struct {
 	applies   applies
 	trace     step.Trace
 	stored    onStored
+	stash     carried.Stash
 	// requests is the state that the root reconciler keeps between requests.
 	requests *requests
 	// byController reports whether a controller made the request. Otherwise a test made it, and users compare its logs
@@ -249,17 +268,33 @@ type request struct {
 	byController bool
 	// guarded reports whether the request waits for the caches. findsLoops reports whether hot loops are detected.
 	guarded, findsLoops bool
+	// completed reports whether the tree of reconcilers succeeded.
+	completed bool
 	// resource is the reconciled resource. It is nil until the resource was fetched.
 	resource client.Object
 	// generation is the generation of the resource when it was fetched. Writes of the request change the generation in
 	// resource.
 	generation int64
-	uid        types.UID
-	// completed reports whether the tree of reconcilers succeeded.
-	completed bool
-	// requeues records requeues of a request that may be in a hot loop.
-	requeues requeues
+	// requeues records requeues of a request that may be in a hot loop. It is nil for others.
+	requeues *requeues
 	started  time.Time
+	// now is the time for package time.
+	now *time.Time
+}
+
+// Value returns what belongs to the request.
+func (r *request) Value(key any) any {
+	switch key.(type) {
+	case scopeKey:
+		return &r.scope
+	case step.TraceKey:
+		return &r.trace
+	case carried.StashKey:
+		return &r.stash
+	case carried.NowKey:
+		return r.now
+	}
+	return r.Context.Value(key)
 }
 
 // beginRequest prepares the context of one request. If the caches have not yet received the previous writes for the
@@ -268,11 +303,9 @@ func (r root) beginRequest(
 	ctx context.Context, requests *requests, scope scope, byController bool,
 ) (_ context.Context, this *request, wait time.Duration) {
 	this = &request{
-		scope: scope, requests: requests, byController: byController,
-		reflected: reflected{reconciler: r.name, config: scope.originalConfig, ctx: ctx},
-		trace:     step.Trace{Ignore: isQuiet, Explain: causeOf}, started: time.Now(),
+		Context: ctx, scope: scope, requests: requests, byController: byController,
+		trace: step.Trace{Ignore: isQuiet, Explain: causeOf}, started: time.Now(),
 	}
-	this.waits.byController = byController
 	loop := hotloop.Entry{}
 	if byController && !r.config.AllowHotLoops {
 		this.findsLoops = true
@@ -291,28 +324,26 @@ func (r root) beginRequest(
 		}
 		this.guarded = true
 	}
-	if this.guarded || this.findsLoops {
-		this.scope.journal = &this.journal
-	}
 	switch {
 	case loop.InspectWrites && !loop.Inspect:
 		this.journal.InspectWrites()
 	case loop.Inspect:
 		this.journal.Inspect()
-		ctx = step.WithObserver(ctx, &this.requeues)
+		this.requeues = &requeues{}
+		this.Context = step.WithObserver(ctx, this.requeues)
 	}
-	this.scope.requestErr, this.scope.reflected, this.scope.waits = ctx.Err, &this.reflected, &this.waits
-	this.scope.applies = &this.applies
-	ctx = step.Root(ctx, &this.trace)
-	ctx = stash.WithContext(ctx)
-	ctx = rtime.StashNow(ctx, time.Now())
-	return this.scope.ontoRoot(ctx), this, 0
+	this.scope.of, this.scope.additionalConfigs = this, scopeFrom(ctx).additionalConfigs
+	this.now = &this.started
+	if pinned, ok := ctx.Value(carried.NowKey{}).(*time.Time); ok {
+		this.now = pinned
+	}
+	return this, this, 0
 }
 
 // inController reports whether a controller made the request, and not a test that calls a reconciler directly.
 func inController(ctx context.Context) bool {
-	w := waitsFrom(ctx)
-	return w != nil && w.byController
+	r := requestFrom(ctx)
+	return r != nil && r.byController
 }
 
 // run executes do as the step of the root reconciler and settles the outcome.
@@ -381,7 +412,8 @@ func (r *request) retryStale(config Config, result Result) Result {
 
 // fetched records the resource of the request.
 func (r *request) fetched(ctx context.Context, resource client.Object) {
-	r.resource, r.generation, r.uid = resource, resource.GetGeneration(), resource.GetUID()
+	r.resource, r.generation, r.scope.uid = resource, resource.GetGeneration(), resource.GetUID()
+	noteUID(ctx, r.scope.uid) // a hook may have put another scope on the context
 	if r.byController {
 		observe.WhenStuck(ctx, r)
 	}
@@ -401,7 +433,7 @@ func (r *request) warnExcluded(object guard.Object) {
 // ReportStuck implements [observe.StuckReporter]. The request runs meanwhile, and changes the resource.
 func (r *request) ReportStuck(run *observe.Run, path string) {
 	resource := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: run.Object.Namespace, Name: run.Object.Name, UID: r.uid,
+		Namespace: run.Object.Namespace, Name: run.Object.Name, UID: r.scope.uid,
 	}}
 	resource.SetGroupVersionKind(run.Kind)
 	r.scope.originalConfig.recorder().Eventf(resource, corev1.EventTypeWarning, "ReconcileStuck", "%s", truncate(
@@ -436,7 +468,7 @@ var backOff = Result{Requeue: true} //nolint:staticcheck // controller-runtime h
 // store. The zero value is ready to use. It is safe for concurrent use.
 type onStored struct {
 	mu   sync.Mutex
-	todo []func()
+	todo func()
 	// deleting reports whether the status must be stored although the resource is being deleted.
 	deleting bool
 }
@@ -478,8 +510,8 @@ func (o *onStored) confirm() {
 	todo := o.todo
 	o.todo = nil
 	o.mu.Unlock()
-	for _, do := range todo {
-		do()
+	if todo != nil {
+		todo()
 	}
 }
 
@@ -494,5 +526,9 @@ func whenStored(ctx context.Context, do func()) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.todo = append(o.todo, do)
+	if before := o.todo; before != nil {
+		o.todo = func() { before(); do() }
+		return
+	}
+	o.todo = do
 }

@@ -323,7 +323,6 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
 		return Result{}, err
 	}
-	noteUID(ctx, resource.GetUID())
 	this.fetched(ctx, resource)
 	if !r.SkipStatusUpdate {
 		this.stored.await(ctx)

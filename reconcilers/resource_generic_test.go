@@ -3,6 +3,7 @@
 package reconcilers
 
 import (
+	"reflect"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,5 +50,12 @@ func TestResourceReconciler_NameOfGenericType(t *testing.T) {
 				t.Errorf("name = %q, want %q", r.Name, tc.want)
 			}
 		})
+	}
+}
+
+// Each reconcile allocates a request, with a header of 8 bytes in a block of 576.
+func TestSizeOfARequest(t *testing.T) {
+	if size := reflect.TypeFor[request]().Size(); size > 576-8 {
+		t.Errorf("a request has %d bytes, want at most 568: put what few requests need behind a pointer", size)
 	}
 }

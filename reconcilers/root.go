@@ -260,7 +260,11 @@ func (r *requeues) StepFinished(_ context.Context, finished step.Finished) {
 	}
 }
 
+// shortest returns the step with the shortest requeue. There is none if r is nil.
 func (r *requeues) shortest() (path string, after time.Duration) {
+	if r == nil {
+		return "", 0
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.path, r.after

@@ -22,8 +22,6 @@ type waits struct {
 	partial atomic.Bool
 	// leftOut reports whether a reconciler did not compute its conditions.
 	leftOut atomic.Bool
-	// byController reports whether a controller made the request.
-	byController bool
 
 	mu sync.Mutex
 	waiting
@@ -37,18 +35,36 @@ type waiting struct {
 	unobservedTracked, unobservedMissing int
 	// other reports whether a step halted that does not wait for its tracked objects.
 	other bool
-	// last is the last tracked reference to a missing object. If no object is missing, it is the last tracked
+	// latest is nil if no step has tracked or halted. It is replaced and not changed, because waiting is copied.
+	latest *latest
+}
+
+// latest describes what a request waits for, for logs.
+type latest struct {
+	// tracked is the last tracked reference to a missing object. If no object is missing, it is the last tracked
 	// reference.
-	last tracker.Reference
+	tracked tracker.Reference
 	// log is the logger of the last step that tracked or halted.
 	log logr.Logger
 }
 
-func waitsFrom(ctx context.Context) *waits {
-	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
-		return s.waits
+// last returns a copy of what was tracked last.
+func (w *waiting) last() latest {
+	if w.latest == nil {
+		return latest{}
 	}
-	return nil
+	return *w.latest
+}
+
+// waitsFrom returns the waits of the request of a context, or nil outside of requests of root reconcilers.
+func waitsFrom(ctx context.Context) *waits { return requestFrom(ctx).waitsOf() }
+
+// waitsOf returns the waits of a request that may be nil.
+func (r *request) waitsOf() *waits {
+	if r == nil {
+		return nil
+	}
+	return &r.waits
 }
 
 // track records a reference, and whether the object is missing.
@@ -58,14 +74,16 @@ func (w *waits) track(ctx context.Context, ref tracker.Reference, by delivered, 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.log = logr.FromContextOrDiscard(ctx)
+	last := w.last()
+	last.log = logr.FromContextOrDiscard(ctx)
 	w.tracked++
 	if !by.all && !(missing && by.creations) {
 		w.unobservedTracked++
 	}
 	if missing || w.missing == 0 {
-		w.last = ref
+		last.tracked = ref
 	}
+	w.latest = &last
 	if !missing {
 		return
 	}
@@ -76,7 +94,7 @@ func (w *waits) track(ctx context.Context, ref tracker.Reference, by delivered, 
 }
 
 // holdsReferences reports whether the references of the request last while the resource is idle.
-func (w *waits) holdsReferences() bool { return w != nil && w.byController }
+func (r *request) holdsReferences() bool { return r != nil && r.byController }
 
 // keepReferences records that a reconciler did not run although its references are still needed.
 func (w *waits) keepReferences() {
@@ -90,13 +108,13 @@ func (w *waits) keepReferences() {
 // what the step waits for. If it is empty, the step is as ready as in the last request.
 func unfinished(ctx context.Context, why string) {
 	s := scopeFrom(ctx)
-	s.waits.keepReferences()
+	s.of.waitsOf().keepReferences()
 	s.inventory.keep()
 	if s.held != nil {
 		s.held.Store(true)
 	}
 	if why != "" {
-		s.waits.leaveOut()
+		s.of.waitsOf().leaveOut()
 		s.stepRun.wait(why, false)
 	}
 }
@@ -115,7 +133,9 @@ func (w *waits) halted(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.log = logr.FromContextOrDiscard(ctx)
+	last := w.last()
+	last.log = logr.FromContextOrDiscard(ctx)
+	w.latest = &last
 }
 
 // begin returns the state before a step. Pass it to end.
@@ -227,7 +247,8 @@ func (r *request) halted(ctx context.Context, root root, result Result, err erro
 	}
 	r.waits.end(waiting{}, err)
 	waits := r.waits.begin()
-	log := waits.log
+	last := waits.last()
+	log := last.log
 	if log.GetSink() == nil {
 		log = logr.FromContextOrDiscard(ctx)
 	}
@@ -235,7 +256,7 @@ func (r *request) halted(ctx context.Context, root root, result Result, err erro
 	if !waits.other && !requeue && root.config.syncPeriod > 0 {
 		root.reportDeferred(ctx, observe.DeferHaltWait)
 		if halts.count(r.scope.request, true) {
-			log.Info("halted until a tracked object changes", "tracked", describe(waits.last))
+			log.Info("halted until a tracked object changes", "tracked", describe(last.tracked))
 		}
 		resync := Result{RequeueAfter: root.config.syncPeriod}
 		next := r.retryReflected(r.retryStale(root.config, withPriority(resync, result)))

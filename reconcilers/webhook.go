@@ -174,7 +174,8 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	if scope.config == nil {
 		scope = r.scope(Request{})
 	}
-	scope.requestErr = ctx.Err
+	caller := ctx
+	scope.caller = &caller
 	scope.request = Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}}
 	ctx = scope.onto(ctx)
 

@@ -90,7 +90,7 @@ func (w writer) track(obj client.Object) {
 		logUntracked(w.ctx, err, obj)
 		return
 	}
-	w.config.holdFor(scopeFrom(w.ctx))
+	w.config.holdFor(scopeFrom(w.ctx), nil)
 }
 
 // preconditions returns the options to delete this object, and if unchanged is set, only in this version.

@@ -12,7 +12,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-type traceKey struct{}
+// TraceKey is the key of a *[Trace] in a context.
+type TraceKey struct{}
 
 // Trace holds what the root of a request needs to know about its steps: the path of a panic, and the origins of errors.
 // Errors are never changed, because callers compare them. The zero value is ready to use. A request without a panic or
@@ -37,12 +38,12 @@ type Trace struct {
 
 // Root returns a context for the steps of the request of this trace.
 func Root(ctx context.Context, trace *Trace) context.Context {
-	return context.WithValue(ctx, traceKey{}, trace)
+	return context.WithValue(ctx, TraceKey{}, trace)
 }
 
 // Of returns the trace of the request, or nil.
 func Of(ctx context.Context) *Trace {
-	t, _ := ctx.Value(traceKey{}).(*Trace)
+	t, _ := ctx.Value(TraceKey{}).(*Trace)
 	return t
 }
 
@@ -51,7 +52,7 @@ func (t *Trace) Errors() int64 { return t.errors.Load() }
 
 // Ignores reports whether an error of a step is not a failure, see [Trace.Ignore].
 func Ignores(ctx context.Context, err error) bool {
-	t, _ := ctx.Value(traceKey{}).(*Trace)
+	t, _ := ctx.Value(TraceKey{}).(*Trace)
 	return t != nil && t.ignores(err)
 }
 
