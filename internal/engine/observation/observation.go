@@ -15,12 +15,25 @@ import (
 
 type key struct{}
 
-// Observation describes what one reconcile observes. The methods of a nil Observation do nothing.
+// Observation describes what one reconcile observes. The methods of a nil Observation do nothing. It is also the
+// context of the reconcile, to save allocations.
 type Observation struct {
+	context.Context //nolint:containedctx // it is a context
+
 	generation int64
 	// status is the addressable status struct of the resource.
 	status reflect.Value
 	*conditions
+	// own are the conditions, unless the observation is that of a copy.
+	own conditions
+}
+
+// Value returns what belongs to the context.
+func (o *Observation) Value(wanted any) any {
+	if _, ok := wanted.(key); ok {
+		return o
+	}
+	return o.Context.Value(wanted)
 }
 
 // conditions are those that the reconcilers manage. A resource and its casts share them.
@@ -34,8 +47,9 @@ type conditions struct {
 // WithGeneration returns a context for the reconcile of a resource with that generation. The status is the addressable
 // status struct of the resource.
 func WithGeneration(ctx context.Context, generation int64, status reflect.Value) (context.Context, *Observation) {
-	o := &Observation{generation: generation, status: status, conditions: &conditions{}}
-	return context.WithValue(ctx, key{}, o), o
+	o := &Observation{Context: ctx, generation: generation, status: status}
+	o.conditions = &o.own
+	return o, o
 }
 
 // WithCopy returns a context in which the conditions of a copy of the observed resource belong to the observation, for
@@ -49,7 +63,7 @@ func WithCopy(ctx context.Context, copied client.Object) context.Context {
 	if status.Kind() != reflect.Struct {
 		return ctx
 	}
-	return context.WithValue(ctx, key{}, &Observation{generation: o.generation, status: status, conditions: o.conditions})
+	return &Observation{Context: ctx, generation: o.generation, status: status, conditions: o.conditions}
 }
 
 // Of returns the observation that the conditions of the status belong to, or nil if it is unknown: outside of a
