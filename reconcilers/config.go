@@ -292,10 +292,24 @@ func (c *Config) forget(resourceType client.Object, req Request) {
 
 // hold makes the references of a resource of the root reconciler last until a later reconcile does not renew them, if
 // the tracker supports this. Otherwise an idle resource would lose its references. See [tracker.Holder] for the time.
-func (c *Config) hold(resourceType client.Object, req Request, renewedSince time.Time) {
-	if h, ok := c.Tracker.(tracker.Holder); ok {
+// kind is that of the resource, or empty if it is unknown.
+func (c *Config) hold(kind schema.GroupVersionKind, resourceType client.Object, req Request, renewedSince time.Time) {
+	switch h := c.Tracker.(type) {
+	case namedHolder:
+		if !kind.Empty() {
+			h.HoldNamed(kind.GroupKind(), req.NamespacedName, renewedSince)
+			return
+		}
+		h.Hold(c.observer(resourceType, req), renewedSince)
+	case tracker.Holder:
 		h.Hold(c.observer(resourceType, req), renewedSince)
 	}
+}
+
+// namedHolder is implemented by the trackers that [tracker.New] returns. Every request calls it.
+type namedHolder interface {
+	tracker.Holder
+	HoldNamed(kind schema.GroupKind, name types.NamespacedName, renewedSince time.Time)
 }
 
 // holdFor is called when the request of a scope has tracked an object: the request may take longer than the lease. The

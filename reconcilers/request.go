@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,7 @@ import (
 	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/hotloop"
 	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 )
 
@@ -231,10 +233,15 @@ type rootStep struct {
 	step.Node
 	// object is the kind of the resource in journals. It is empty without a guard.
 	object guard.Object
+	// kind is the kind of the resource. It is empty if it is unknown.
+	kind schema.GroupVersionKind
 }
 
 func (s *rootStep) of(r root) *rootStep {
 	s.once.Do(func() {
+		if r.config.Client != nil && !nilcheck.IsNilPointer(r.resourceType) {
+			s.kind, _ = r.config.GroupVersionKindFor(r.resourceType)
+		}
 		s.Node = step.Node{Name: r.name, Values: []any{"resourceType", resourceTypeName(r.config, r.resourceType)}}
 		s.object = r.config.guard.Object(r.resourceType)
 	})
@@ -371,7 +378,8 @@ func (r *request) holdReferences(root root, err error) {
 	if r.completed && err == nil && !r.waits.partial.Load() && !r.reflected.failed.Load() {
 		renewedSince = r.started
 	}
-	r.scope.originalConfig.hold(root.resourceType, r.scope.request, renewedSince)
+	kind := r.requests.step.of(root).kind
+	r.scope.originalConfig.hold(kind, root.resourceType, r.scope.request, renewedSince)
 }
 
 // settle returns the result and error that the root reconciler returns to its caller.

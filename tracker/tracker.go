@@ -246,10 +246,18 @@ func (t *tracker) Forget(obj client.Object) {
 }
 
 func (t *tracker) Hold(obj client.Object, renewedSince time.Time) {
-	if obj == nil {
-		return
+	if obj != nil {
+		t.hold(observerKeyOf(obj, t.scheme), renewedSince)
 	}
-	by, now, since := observerKeyOf(obj, t.scheme), t.now(), renewedSince.Sub(t.started)
+}
+
+// HoldNamed is Hold for the observer with a kind and a name, without an object.
+func (t *tracker) HoldNamed(kind schema.GroupKind, name types.NamespacedName, renewedSince time.Time) {
+	t.hold(observerKey{kind: observerKind{GroupKind: kind}, name: name}, renewedSince)
+}
+
+func (t *tracker) hold(by observerKey, renewedSince time.Time) {
+	now, since := t.now(), renewedSince.Sub(t.started)
 	if t.holds(by, now, since) {
 		return
 	}
