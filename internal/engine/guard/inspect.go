@@ -48,7 +48,7 @@ type Change struct {
 
 // inspection holds the records of an inspected request.
 type inspection struct {
-	// reads is nil if only writes are recorded.
+	// reads is nil if only changes are recorded.
 	reads   Versions
 	changes []Change
 }
@@ -61,10 +61,10 @@ const (
 
 // Inspect makes the journal record what the request reads from caches, and how its writes change objects. It must be
 // called before the request starts. It costs memory and time, so inspect few requests only.
-func (j *Journal) Inspect() { j.inspection = &inspection{reads: Versions{}} }
+func (j *Journal) Inspect() { j.inspectsAll, j.inspectsChanges = true, true }
 
 // InspectWrites is like Inspect, but the journal does not record reads. It costs nothing if the request writes nothing.
-func (j *Journal) InspectWrites() { j.inspection = &inspection{} }
+func (j *Journal) InspectWrites() { j.inspectsChanges = true }
 
 // Reads returns the objects that the request read, or nil if its reads were not inspected.
 func (j *Journal) Reads() Versions {
@@ -73,7 +73,18 @@ func (j *Journal) Reads() Versions {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.inspection.reads
+	return j.recorded().reads
+}
+
+// recorded returns where the records are. j.mu must be locked.
+func (j *Journal) recorded() *inspection {
+	if j.inspection == nil {
+		j.inspection = &inspection{}
+		if j.inspectsAll {
+			j.inspection.reads = Versions{}
+		}
+	}
+	return j.inspection
 }
 
 // Changes returns the first changes of objects by the request. It is empty if the request was not inspected.
@@ -83,6 +94,9 @@ func (j *Journal) Changes() []Change {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.inspection == nil {
+		return nil
+	}
 	return j.inspection.changes
 }
 
@@ -150,14 +164,14 @@ func (c *Cluster) inspectRead(ctx context.Context, obj client.Object, err error)
 	object := c.Object(obj)
 	journal.mu.Lock()
 	defer journal.mu.Unlock()
-	if object.cluster != nil && len(journal.inspection.reads) < MaxReads {
-		journal.inspection.reads[object] = obj.GetResourceVersion()
+	if reads := journal.recorded().reads; object.cluster != nil && len(reads) < MaxReads {
+		reads[object] = obj.GetResourceVersion()
 	}
 }
 
 // inspectsReads and inspectsWrites need no lock, because both are decided before the request starts.
-func (j *Journal) inspectsReads() bool  { return j.inspectsWrites() && j.inspection.reads != nil }
-func (j *Journal) inspectsWrites() bool { return j != nil && j.inspection != nil }
+func (j *Journal) inspectsReads() bool  { return j != nil && j.inspectsAll }
+func (j *Journal) inspectsWrites() bool { return j != nil && j.inspectsChanges }
 
 func (c *Cluster) inspectList(ctx context.Context, list client.ObjectList, err error) {
 	if err != nil || !c.journal(ctx).inspectsReads() {
@@ -202,17 +216,21 @@ func (c *Cluster) inspectWrite(ctx context.Context, verb, subresource string, ob
 		if change.UID = obj.GetUID(); change.UID == "" && change.Before != nil {
 			change.UID = change.Before.GetUID()
 		}
-		journal.inspected(change)
+		journal.NoteChange(change)
 	}
 }
 
 func copied(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }
 
-func (j *Journal) inspected(change Change) {
+// NoteChange records how a write changed an object, if the journal records changes.
+func (j *Journal) NoteChange(change Change) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.inspection != nil && len(j.inspection.changes) < maxChanges {
-		j.inspection.changes = append(j.inspection.changes, change)
+	if !j.inspectsChanges {
+		return
+	}
+	if records := j.recorded(); len(records.changes) < maxChanges {
+		records.changes = append(records.changes, change)
 	}
 }
 

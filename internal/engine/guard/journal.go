@@ -26,9 +26,11 @@ type Journal struct {
 	timedOut bool
 	// unseen reports whether the request depends on an object that is missing in the caches.
 	unseen bool
+	// inspectsAll reports whether reads and changes of objects are recorded, and inspectsChanges whether changes are.
+	inspectsAll, inspectsChanges bool
 	// excluded is an object that was written before and that the cache leaves out, or nil.
 	excluded *Object
-	// inspection is nil unless the request is inspected.
+	// inspection is nil until there is something to record.
 	inspection *inspection
 }
 

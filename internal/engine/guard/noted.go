@@ -22,14 +22,14 @@ func (j *Journal) NoteWrite(object Object, version string, generation int64, isD
 	})
 }
 
-// NoteChange records how a write changed such an object.
-func (j *Journal) NoteChange(change Change) { j.inspected(change) }
-
 // NoteRead records the version of such an object that was read, if the journal records reads.
 func (j *Journal) NoteRead(object Object, version string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.inspectsReads() && len(j.inspection.reads) < MaxReads {
-		j.inspection.reads[object] = version
+	if !j.inspectsReads() {
+		return
+	}
+	if reads := j.recorded().reads; len(reads) < MaxReads {
+		reads[object] = version
 	}
 }
