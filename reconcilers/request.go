@@ -82,7 +82,7 @@ func (s *scope) requestErr(ctx context.Context) error {
 	case s.caller != nil:
 		return (*s.caller).Err()
 	case s.of != nil:
-		return s.of.Context.Err()
+		return s.of.Err()
 	}
 	return ctx.Err()
 }
