@@ -47,8 +47,7 @@
 //
 // This package has what users write, and checks it: [Scenario] and its parts become a machine, which a run executes.
 // Its searches propose schedules of faults ([Run]), sequences of specs ([States]) and changes of the version
-// ([Upgrade]), and shrink what fails. All else is in packages below internal, of which each one imports only earlier
-// ones:
+// ([Upgrade]), and shrink what fails. All else is in packages below internal. Each one imports only earlier ones:
 //   - phrase has what messages have in common
 //   - inject has the faults, the points where they apply, schedules of faults, and the order in which they are tried
 //   - finding names the oracles, and the causes of what they find

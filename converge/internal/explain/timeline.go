@@ -25,7 +25,7 @@ type Timeline struct {
 	Process int
 }
 
-// Observe makes a timeline that of a world.
+// Observe makes a timeline record a world.
 func (t *Timeline) Observe(w *world.World) {
 	if t != nil {
 		t.world = w
@@ -305,8 +305,8 @@ func (t *Timeline) Call(c *world.Call, fault inject.Fault, err error, cache Seen
 	t.add(e)
 }
 
-// Seen is what the version of a cache is when it is read: that of its last event, and that of the last event that is on
-// its way, or 0. The zero value is no cache.
+// Seen is the version of a cache when it is read: the version of its last event, and the version of the last event that
+// is on its way, or 0. The zero value means that there was none.
 type Seen struct {
 	Exists           bool
 	Position, Latest int64

@@ -18,7 +18,7 @@ type Case struct {
 	Off map[finding.Oracle]string
 	// Excepts reports whether an exception turns an oracle off for what a finding is about, in a step.
 	Excepts func(oracle finding.Oracle, about string, step int) bool
-	// IsProgram and IsActor report whether a client is that of a process, or of an actor.
+	// IsProgram and IsActor report whether a client belongs to a process, or to an actor.
 	IsProgram, IsActor func(client string) bool
 	Reader             state.Reader
 	// Strict makes advice a violation.
@@ -40,7 +40,7 @@ func (c *Case) upgrades() bool { return len(c.Sequence) > 1 }
 
 // Version is a version of a controller, and what it is judged by.
 type Version struct {
-	// Name is that of a version of an upgrade.
+	// Name is the name of a version of an upgrade.
 	Name    string
 	Primary schema.GroupVersionKind
 	// Desired returns an error if a state is wrong. Nil compares with the reference.

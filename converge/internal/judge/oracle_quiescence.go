@@ -50,7 +50,7 @@ func (o *quiescenceOracle) limit() int {
 	return 5*reconciles + 10 + 15*o.faults
 }
 
-// Finished checks the number of reconciles of a Settle, or the rate of those of a request during a Sleep.
+// Finished checks the number of reconciles of a Settle, or the rate of the reconciles of a request during a Sleep.
 func (o *quiescenceOracle) Finished(a *world.Reconcile) {
 	o.turns = 0
 	if o.pace.Sleeping() {

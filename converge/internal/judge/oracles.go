@@ -117,8 +117,8 @@ func (o *Oracles) Changed(e memapi.Event) {
 	o.Status.changed(e)
 }
 
-// CloudChanged is called when a call of the process has changed the external system. The primary object is that of the
-// reconcile, or nil. counted is set unless a fault explains repeated changes.
+// CloudChanged is called when a call of the process has changed the external system. The primary object is the object
+// that is reconciled, or nil. counted is set unless a fault explains repeated changes.
 func (o *Oracles) CloudChanged(verb, key string, existed, counted bool, primary client.Object) {
 	if primary == nil {
 		return

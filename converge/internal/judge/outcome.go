@@ -32,7 +32,7 @@ type Outcome struct {
 	Requests   int
 	// Processes are the last ones of each program.
 	Processes []LastProcess
-	// Starts are those of the injector.
+	// Starts are the starts that the injector has counted.
 	Starts []int
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package past finds out from a recording what users did: which changes of objects are not those of the controller.
+// Package past finds out from a recording what users did: which changes of objects are not from the controller.
 package past
 
 import (

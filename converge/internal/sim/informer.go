@@ -213,7 +213,7 @@ func (i *informer) hides() bool {
 	return false
 }
 
-// seen returns the version of the cache. A nil informer is no cache.
+// seen returns the version of the cache. A nil informer has none.
 func (i *informer) seen() explain.Seen {
 	switch {
 	case i == nil:

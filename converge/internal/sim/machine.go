@@ -24,7 +24,7 @@ import (
 // Machine is a scenario as a run executes it. A run only reads it: what it teaches are lessons.
 type Machine struct {
 	Scheme *runtime.Scheme
-	// Registry is that of the last version.
+	// Registry is the registry of the last version.
 	Registry *kinds.Registry
 	// Shown are the versions of kinds that events have, for kinds with several versions.
 	Shown map[schema.GroupKind]string
@@ -48,8 +48,8 @@ type Machine struct {
 	CanSkip func(step int) bool
 	// Selectors limit the caches of kinds.
 	Selectors map[schema.GroupVersionKind]labels.Selector
-	// OwnWrites makes reads wait for the writes of the same client, and Gate makes requests wait for those of earlier ones
-	// to the kinds of Gated.
+	// OwnWrites makes reads wait for the writes of the same client, and Gate makes requests wait for the writes of earlier
+	// ones to the kinds of Gated.
 	OwnWrites, Gate bool
 	Gated           []client.Object
 	// Patience limits the virtual time of a Settle.
@@ -78,7 +78,7 @@ func (m *Machine) outside() (state.Outside, error) {
 
 // Version is a version of a controller, and what earlier runs have taught about it.
 type Version struct {
-	// Name is that of a version of an upgrade.
+	// Name is the name of a version of an upgrade.
 	Name     string
 	Primary  schema.GroupVersionKind
 	Registry *kinds.Registry
@@ -87,8 +87,8 @@ type Version struct {
 	// Read are the kinds that programs read from caches. The caches exist from the start: other controllers of the same
 	// process may use them.
 	Read map[*Program][]schema.GroupVersionKind
-	// Converter is the conversion webhook that was registered last in earlier runs, and UsualConverter returns that of the
-	// scheme.
+	// Converter is the conversion webhook that was registered last in earlier runs, and UsualConverter returns the webhook
+	// of the scheme.
 	Converter      http.Handler
 	UsualConverter func() http.Handler
 }

@@ -38,7 +38,7 @@ type Process struct {
 	informers []*informer
 	indexes   []index
 
-	// Client is that of the manager, and APIReader reads from the API server.
+	// Client is the client of the manager, and APIReader reads from the API server.
 	Client    client.Client
 	APIReader client.Reader
 	// Cache is where Client reads from.

@@ -14,7 +14,7 @@ import (
 type scheduler struct {
 	judge.Pace
 
-	// patience is that of the scenario.
+	// patience is the patience of the scenario.
 	patience time.Duration
 	trace    *world.Trace
 	// woken signals that a process waits for an answer.

@@ -28,7 +28,7 @@ type Reconcile struct {
 
 	Number int
 	Name   string
-	// Client is that of its process.
+	// Client is the client of its process.
 	Client string
 	// Changes is the number of changes before its start.
 	Changes int
@@ -72,7 +72,7 @@ type Call struct {
 	Conditional bool
 	// DryRun is set for an update or a patch that is not stored.
 	DryRun bool
-	// Manager is the field manager of a create, or empty for that of the client.
+	// Manager is the field manager of a create, or empty for the field manager of the client.
 	Manager string
 	// Out is the list that is read, and into the object that is read.
 	Out  runtime.Object

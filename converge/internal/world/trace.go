@@ -22,7 +22,7 @@ import (
 type Trace struct {
 	// Step is the index of the step of the users that is in progress.
 	Step int
-	// Changes counts the changes of the state. Effects are those of the process, ForeignChanges all others.
+	// Changes counts the changes of the state. Effects are the effects of the process, ForeignChanges all others.
 	Changes, Effects, ForeignChanges int
 	// Authors are the reconciles that have made changes, in the order of the changes.
 	Authors []Authored
@@ -34,8 +34,8 @@ type Trace struct {
 	LastEffect string
 	// Requests counts the requests of the process, weighted by their cost.
 	Requests int
-	// NoOps counts the writes of the process without an effect. Needless are those of them that could have been avoided,
-	// and LastNeedless describes the last one.
+	// NoOps counts the writes of the process without an effect. Needless are the ones that could have been avoided, and
+	// LastNeedless describes the last one.
 	NoOps, Needless int
 	LastNeedless    string
 	// Reconciles counts the reconciles that were started, and LastResult is the last one that has ended.

@@ -22,9 +22,9 @@ import (
 
 // World is everything outside of the processes: the API server, the external system, and the clock.
 type World struct {
-	// Primary is the kind of the primary objects. In an upgrade it is that of the version that runs.
+	// Primary is the kind of the primary objects. In an upgrade it is the kind of the version that runs.
 	Primary schema.GroupVersionKind
-	// IsProgram reports whether a client is that of a process.
+	// IsProgram reports whether a client belongs to a process.
 	IsProgram func(client string) bool
 	// Random are the names that contain random letters.
 	Random state.RandomNames
@@ -39,7 +39,7 @@ type World struct {
 	Over bool
 
 	Server *memapi.Server
-	// User is the client of the users, and other that of another client that interferes.
+	// User is the client of the users, and Other is another client that interferes.
 	User, Other client.Client
 	Cloud       Cloud
 	// Given is the content of external systems at the start.
@@ -60,7 +60,7 @@ type World struct {
 	Forwarded int64
 }
 
-// NewWorld returns a world in which nothing exists, of which the caller sets the first fields.
+// NewWorld returns a world in which nothing exists. The caller sets its first fields.
 func NewWorld(o memapi.Options) World {
 	server := memapi.New(o)
 	return World{
