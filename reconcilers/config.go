@@ -292,7 +292,7 @@ func (c *Config) forget(resourceType client.Object, req Request) {
 
 // hold makes the references of a resource of the root reconciler last until a later reconcile does not renew them, if
 // the tracker supports this. Otherwise an idle resource would lose its references. See [tracker.Holder] for the time.
-// kind is that of the resource, or empty if it is unknown.
+// kind is the kind of the resource, or empty if it is unknown.
 func (c *Config) hold(kind schema.GroupVersionKind, resourceType client.Object, req Request, renewedSince time.Time) {
 	switch h := c.Tracker.(type) {
 	case namedHolder:

@@ -25,7 +25,7 @@ import (
 	"trueup.dev/validation"
 )
 
-// subReconciler is what each sub reconciler of this package implements.
+// subReconciler is what each subreconciler of this package implements.
 type subReconciler interface {
 	SubReconciler[client.Object]
 	validation.Validator
@@ -93,8 +93,8 @@ func (d *description) validate(ctx context.Context) error {
 	return problems.err()
 }
 
-// describeTo adds a reconciler to a tree of package graph. The permissions that the reconciler needs are those of the
-// RBAC section in the comment of its type.
+// describeTo adds a reconciler to a tree of package graph. The permissions that the reconciler needs are in the RBAC
+// section in the comment of its type.
 func describeTo(n *graph.Node, r describer) {
 	d := descriptionOf(r)
 	if d.name != "" {

@@ -434,7 +434,7 @@ var nesting = map[string]func(below subReconciler) subReconciler{
 	},
 }
 
-// notNesting are the other sub reconcilers.
+// notNesting are the other subreconcilers.
 var notNesting = []string{"ChildReconciler", "ChildSetReconciler", "SyncReconciler"}
 
 func TestNesting_WhatIsNestedIsSetUpValidatedAndDescribed(t *testing.T) {

@@ -118,7 +118,7 @@ func (r *UpdatingObjectManager[T]) judge(
 	return w.judgeKept(actual, stored, found.kept, asNew != nil, differs)
 }
 
-// judgeKept decides about a write of which the API server has kept some fields. isKnown reports whether a dry run has
+// judgeKept decides about a write when the API server has kept some fields. isKnown reports whether a dry run has
 // shown what it would store for a new object, and differs whether it would keep one of the fields then, too.
 func (w writer) judgeKept(
 	actual, stored client.Object, kept []string, isKnown, differs bool,

@@ -24,7 +24,7 @@ type Observation struct {
 	// status is the addressable status struct of the resource.
 	status reflect.Value
 	*conditions
-	// own are the conditions, unless the observation is that of a copy.
+	// own are the conditions, unless a copy of the resource is observed.
 	own conditions
 }
 

@@ -326,8 +326,8 @@ func validateGates(gates, before []corev1.PodSchedulingGate) field.ErrorList {
 }
 
 // validateGatedPod allows the node selector and node affinity of a pod that is not scheduled yet to become stricter. It
-// sets both to the old values. Of the changes of a node affinity with required terms, it allows only those of preferred
-// ones.
+// sets both to the old values. Of the changes of a node affinity with required terms, it allows only changes of
+// preferred ones.
 // Upstream: pkg/apis/core/validation/validation.go: ValidatePodUpdate, validateNodeSelectorMutation
 // Upstream: pkg/apis/core/validation/validation.go: validateNodeAffinityMutation
 func validateGatedPod(spec, before *corev1.PodSpec) field.ErrorList {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// count is a number in a status. It may be one of replicas, of which there cannot be more than all.
+// count is a number in a status. It may count some of the replicas, which cannot be more than all.
 type count struct {
 	name     string
 	value    int64

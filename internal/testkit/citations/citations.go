@@ -7,7 +7,7 @@
 //
 //	// Upstream: pkg/apis/core/validation/validation.go: ValidateSecret, ValidateSecretUpdate
 //
-// The path is that of a file in k8s.io/kubernetes or, with the path of the module, in a module that it stages, like
+// The path names a file in k8s.io/kubernetes or, with the path of the module, in a module that it stages, like
 // k8s.io/apimachinery/pkg/api/validation/objectmeta.go. The type of a method can be added, as in jobStrategy.Validate.
 package citations
 

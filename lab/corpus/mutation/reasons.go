@@ -11,8 +11,8 @@ var reasons = []reason{
 			"late at create ConfigMap": {
 				"c06-conflict-waits-for-event", "c06-missing-taken-for-final", "c11-no-owner-reference", "c13-service-not-watched",
 				"c14-error-logged",
-				"c14-remaining-time-rounded-down", "c14-retried-on-the-spot-only", "c16-renamed", "correct-parallel-creates", "correct-revisions",
-				"correct-surplus-with-precondition",
+				"c14-remaining-time-rounded-down", "c14-retried-on-the-spot-only", "c16-renamed", "correct-parallel-creates",
+				"correct-revisions", "correct-surplus-with-precondition",
 			},
 			"late at create Deployment": {
 				"c07-rolled-back-success", "c08-appended-once-more", "c12-ready-before-rollout", "c12-ready-by-old-numbers",

@@ -26,8 +26,8 @@ import (
 )
 
 // The programs below testdata are modules as their authors wrote them for older generations, after the documents of
-// these versions. Most files of three of them are in internal/tests/generations, which moves them by hand. What is printed
-// about a program is in want.txt.
+// these versions. Most files of three of them are in internal/tests/generations, which moves them by hand. The file
+// want.txt has what is printed about a program.
 
 // program is a program of a generation.
 type program struct {
