@@ -79,8 +79,8 @@ func (l *loopWorld) works() {
 	time.Sleep(5 * time.Millisecond)
 }
 
-// run makes requests for some time, or until no request is pending. It returns the number of calls of the sub
-// reconciler.
+// run makes requests for some time, or until no request is pending. It returns the number of calls of the
+// subreconciler.
 func (l *loopWorld) run(long time.Duration) int {
 	l.t.Helper()
 	log, lines := newLog(0)

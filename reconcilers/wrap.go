@@ -113,8 +113,8 @@ var _ subReconciler = (*CastResource[client.Object, client.Object])(nil)
 // applied to the resource, also when the subreconciler returns an error. Fields that the resource does not have are
 // dropped.
 //
-// If CastType is an interface, for example client.Object, the subreconciler receives the resource itself. A sub
-// reconciler for any kind of resource can then be used in a tree for one kind.
+// If CastType is an interface, for example client.Object, the subreconciler receives the resource itself. A
+// subreconciler for any kind of resource can then be used in a tree for one kind.
 type CastResource[Type, CastType client.Object] struct {
 	// Name identifies this reconciler in logs. Defaults to `<CastType>CastResource`.
 	Name string
@@ -213,9 +213,9 @@ func (r *CastResource[T, CT]) cast(ctx context.Context, resource T) (CT, error) 
 	return cast, convert(named, cast)
 }
 
-// applyChanges applies the change from before to cast to the resource. It does not compare generations: a sub
-// reconciler may have patched the finalizers of the resource, which changes its generation and resource version. Fields
-// that the resource type does not have are dropped when the result is decoded.
+// applyChanges applies the change from before to cast to the resource. It does not compare generations: a
+// subreconciler may have patched the finalizers of the resource, which changes its generation and resource version.
+// Fields that the resource type does not have are dropped when the result is decoded.
 func (r *CastResource[T, CT]) applyChanges(before, cast CT, resource T) error {
 	from, err := jsonValue(before)
 	if err != nil {
