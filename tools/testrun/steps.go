@@ -29,15 +29,16 @@ var noVet = []string{"-vet=off"}
 // quick are the flags of the steps that everybody runs. A test that takes long for what it shows calls [testing.Short].
 var quick = []string{"-short", "-vet=off"}
 
-// everybody returns the steps of "make test". Those tests that need an API share one control plane. On two processors,
-// three test binaries of the first step run at a time, as they wait for it half of the time, and two of the others.
+// everybody returns the steps of "make test". Those tests that need an API share one control plane. One test binary
+// more than there are processors is linked or runs at a time, as many of them wait for that API half of the time.
 func everybody() []step {
+	more := []string{"-p", strconv.Itoa(runtime.NumCPU() + 1)}
 	return []step{
 		{
 			name:     "packages with goroutines of their own, with the race detector",
-			packages: concurrent, flags: append([]string{"-race", "-p", strconv.Itoa(runtime.NumCPU() + 1)}, quick...),
+			packages: concurrent, flags: slices.Concat([]string{"-race"}, more, quick),
 		},
-		{name: "all other packages", except: concurrent, flags: quick},
+		{name: "all other packages", except: concurrent, flags: slices.Concat(more, quick)},
 		{name: "traces with OpenTelemetry", module: "observe/otel", flags: quick},
 		{
 			name: "the cache in memcached, with the race detector", module: "informer/memcached",
