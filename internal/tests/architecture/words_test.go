@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // words are phrases that readers of a second language stumble over, and what to write instead. The check keeps out the
@@ -113,7 +115,8 @@ type readText struct {
 	prose bool
 }
 
-// texts returns what people read: comments and string literals of Go files, and Markdown without its code.
+// texts returns what people read: comments and string literals of Go files, and Markdown without its code. The lines of
+// a paragraph are joined, because a phrase may begin at the end of a line.
 func (f sourceFile) texts() []readText {
 	if f.isGo() {
 		return textsOfGo([]byte(f.content))
@@ -126,16 +129,22 @@ func textsOfGo(content []byte) (texts []readText) {
 	file := files.AddFile("", files.Base(), len(content))
 	var s scanner.Scanner
 	s.Init(file, content, nil, scanner.ScanComments)
+	commented := -1 // the line of the latest comment
 	for {
 		position, tok, literal := s.Scan()
-		switch tok {
+		switch line := file.Line(position); tok {
 		case token.EOF:
 			return texts
 		case token.COMMENT:
-			texts = append(texts, readText{file.Line(position), literal, true})
+			if line == commented+1 && strings.HasPrefix(literal, "//") {
+				texts[len(texts)-1].text += strings.TrimPrefix(literal, "//")
+			} else {
+				texts = append(texts, readText{line, literal, true})
+			}
+			commented = line
 		case token.STRING:
 			if text, err := strconv.Unquote(literal); err == nil {
-				texts = append(texts, readText{file.Line(position), text, false})
+				texts, commented = append(texts, readText{line, text, false}), -1
 			}
 		}
 	}
@@ -144,14 +153,47 @@ func textsOfGo(content []byte) (texts []readText) {
 var codeSpan = regexp.MustCompile("`[^`]*`")
 
 func textsOfMarkdown(content string) (texts []readText) {
-	fenced, number := false, 0
+	fenced, begins, number := false, true, 0
 	for line := range strings.Lines(content) {
 		number++
-		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+		line = strings.TrimSpace(line)
+		fence := strings.HasPrefix(line, "```")
+		if fence {
 			fenced = !fenced
-		} else if !fenced {
-			texts = append(texts, readText{number, codeSpan.ReplaceAllString(line, ""), true})
+		}
+		switch {
+		case fence || fenced || line == "":
+			begins = true
+		case begins:
+			texts, begins = append(texts, readText{number, line, true}), false
+		default:
+			texts[len(texts)-1].text += " " + line
 		}
 	}
+	for i := range texts {
+		texts[i].text = codeSpan.ReplaceAllString(texts[i].text, "")
+	}
 	return texts
+}
+
+// A phrase may begin on one line and end on the next.
+func TestWords_JoinsLines(t *testing.T) {
+	for name, tc := range map[string]struct {
+		texts, want []readText
+	}{
+		"comment": {
+			textsOfGo([]byte("package a // one\n\n// two\n// three\nvar a = \"four\" // five\n\n// six\n")),
+			[]readText{
+				{1, "// one", true}, {3, "// two three", true}, {5, "four", false}, {5, "// five", true}, {7, "// six", true},
+			},
+		},
+		"guide": {
+			textsOfMarkdown("# One\n\ntwo `code\nand` more\nthree\n\n```\ncode\n```\nfour"),
+			[]readText{{1, "# One", true}, {3, "two  more three", true}, {10, "four", true}},
+		},
+	} {
+		if diff := cmp.Diff(tc.want, tc.texts, cmp.AllowUnexported(readText{})); diff != "" {
+			t.Errorf("%s: unexpected texts (-want +got):\n%s", name, diff)
+		}
+	}
 }
