@@ -313,6 +313,17 @@ func (c *comparer[T]) copyToCompare(obj T) T {
 	return copied.(T)
 }
 
+// ownManagedFields replaces the managed fields of a copy that shares them. A client decodes the response of a write
+// into the object that it sent, and reuses the memory of its managed fields.
+func ownManagedFields(obj client.Object) {
+	fields := slices.Clone(obj.GetManagedFields())
+	for i := range fields {
+		fields[i].FieldsV1 = fields[i].FieldsV1.DeepCopy()
+		fields[i].Time = fields[i].Time.DeepCopy()
+	}
+	obj.SetManagedFields(fields)
+}
+
 // withDefaults returns a copy of current, which is about to be written, with the defaults of the API server. It reports
 // whether all defaults are known. An object without a UID was not read from an API server but, for example, from a fake
 // client: its defaults are unknown. withDefaults does not change its arguments.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -279,7 +278,7 @@ func (r *UpdatingObjectManager[T]) update(
 	r.MergeBeforeUpdate(current, wanted)
 	inventoryFrom(ctx).label(current, desired)
 	r.unmerged.check(ctx, w.log, resource, current, wanted, r.Unmerged)
-	if identical := reflect.DeepEqual(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
+	if identical := difference.Identical(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
 		if log := w.log.V(1); log.Enabled() {
 			log.Info("resource is in sync, no update required", "resource", identify(actual))
 		}
@@ -308,7 +307,7 @@ func (r *UpdatingObjectManager[T]) update(
 	w.log.Info(
 		"updating resource", append([]any{"resource", identify(actual)}, r.diff(w.log, actual, filled, known)...)...,
 	)
-	current.SetManagedFields(slices.Clone(current.GetManagedFields()))
+	ownManagedFields(current)
 	sent := r.comparer.copyToCompare(current)
 	if err := w.config.Update(w.owned(), current); err != nil {
 		var none T
