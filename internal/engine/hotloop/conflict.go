@@ -67,6 +67,12 @@ type history struct {
 	fields     []field
 	remade     []remade
 
+	// suspicion is nil until a write repeats an earlier one more than once. It is separate to keep histories small:
+	// most objects that were ever written have one.
+	*suspicion
+}
+
+type suspicion struct {
 	// suspected is the time of the last write that repeated an earlier one more than once.
 	suspected time.Time
 	// conflicted is the time of the last write of a field with a conflict. delay, until and look are valid since then.
@@ -74,6 +80,13 @@ type history struct {
 	delay      time.Duration
 	until      time.Time
 	look       Look
+}
+
+func (h *history) suspect(now time.Time) {
+	if h.suspicion == nil {
+		h.suspicion = &suspicion{}
+	}
+	h.suspected = now
 }
 
 // version is the resource version after the last write of an object by the controller.
@@ -232,7 +245,7 @@ func (h *history) compare(w Write, progress bool, now time.Time) (found []Confli
 			continue
 		}
 		if current.times++; current.times >= suspectAt {
-			h.suspected = now
+			h.suspect(now)
 		}
 		if current.times < ConflictAt {
 			continue
@@ -309,6 +322,7 @@ written:
 
 // slowDown delays the next requests after a reconcile that repeats a conflict.
 func (h *history) slowDown(this Reconcile, now time.Time) {
+	h.suspect(now)
 	if now.Sub(h.conflicted) > idleTimeout {
 		h.delay = 0
 	}

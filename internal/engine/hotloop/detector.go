@@ -35,9 +35,9 @@ const (
 	// idleTimeout is the time without a reconcile after which a streak ends.
 	idleTimeout = 5 * time.Minute
 	// maxStreaks limits the number of streaks. maxWritten limits the number of objects that are recorded for each
-	// streak.
-	maxStreaks, maxWritten = 10_000, 64
-	sweepInterval          = time.Minute
+	// streak. The memory for more than keptStreaks is released when all streaks have ended.
+	maxStreaks, maxWritten, keptStreaks = 10_000, 64, 100
+	sweepInterval                       = time.Minute
 )
 
 // Detector detects the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent
@@ -48,6 +48,8 @@ type Detector struct {
 
 	mu      sync.Mutex
 	streaks map[reconcile.Request]*streak
+	// most is the largest number of streaks in this map.
+	most int
 	// histories are independent of streaks, because a conflict can be slow.
 	histories map[reconcile.Request]*history
 	swept     time.Time
@@ -126,8 +128,10 @@ func (d *Detector) enter(req reconcile.Request, now time.Time) (entry Entry, wai
 	defer d.mu.Unlock()
 	if h := d.histories[req]; h != nil {
 		entry.InspectWrites = true
-		entry.Inspect = now.Sub(h.suspected) < conflictGap
-		wait, look = h.until.Sub(now), h.look
+		if h.suspicion != nil {
+			entry.Inspect = now.Sub(h.suspected) < conflictGap
+			wait, look = h.until.Sub(now), h.look
+		}
 	}
 	r := d.streaks[req]
 	if r == nil {
@@ -244,7 +248,7 @@ func (d *Detector) Ongoing(req reconcile.Request, since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, h := d.streaks[req], d.histories[req]
-	return r != nil && r.hot || h != nil && !h.conflicted.Before(since)
+	return r != nil && r.hot || h != nil && h.suspicion != nil && !h.conflicted.Before(since)
 }
 
 // Forget ends the streak of a request.
@@ -259,6 +263,9 @@ func (d *Detector) Forget(req reconcile.Request) {
 
 func (d *Detector) forget(req reconcile.Request) {
 	delete(d.streaks, req)
+	if len(d.streaks) == 0 && d.most > keptStreaks {
+		d.streaks, d.most = nil, 0 // a map does not shrink
+	}
 	d.count()
 }
 
@@ -275,6 +282,7 @@ func (d *Detector) start(req reconcile.Request, now time.Time) *streak {
 	}
 	r := &streak{reconciles: 1}
 	d.streaks[req] = r
+	d.most = max(d.most, len(d.streaks))
 	d.count()
 	return r
 }

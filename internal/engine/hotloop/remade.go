@@ -93,7 +93,7 @@ func (h *history) remake(this Reconcile, now time.Time) (again bool, found []Rem
 		}
 		r.last = now
 		if len(mine.at) >= suspectAt {
-			h.suspected = now
+			h.suspect(now)
 		}
 		within := now.Sub(mine.at[0])
 		if !r.loop && (len(mine.at) < ConflictAt || within > remadeWithin) {
