@@ -363,11 +363,11 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) (found[CT], error)
 
 	var indexErr error
 	// The API server does not have this index.
-	if c.indexed != (ownerIndex{}) && config.owners.has(c.indexed) && !journalFrom(ctx).Live() {
-		if narrowed, ok := controlledBy(parent.GetUID(), opts); ok {
+	if !journalFrom(ctx).Live() {
+		if narrowed, namespace, ok := config.owners.controlledBy(c.indexed, parent.GetUID(), opts); ok {
 			list := empty.Like(c.childListType)
 			if indexErr = config.List(ctx, list, narrowed); indexErr == nil {
-				return c.filter(parent, list)
+				return c.filter(parent, list, namespace)
 			}
 		}
 	}
@@ -383,7 +383,7 @@ func (c *children[T, CT]) list(ctx context.Context, parent T) (found[CT], error)
 			"childType", typeName(c.childType), "reason", indexErr.Error())
 		config.owners.forget(c.indexed)
 	}
-	return c.filter(parent, list)
+	return c.filter(parent, list, "")
 }
 
 // addUncached adds the children that only the API server has to the children from the cache. It is used before
@@ -402,7 +402,7 @@ func (c *children[T, CT]) addUncached(ctx context.Context, parent T, cached foun
 		step.About(ctx, err, typeName(c.childType))
 		return cached, err
 	}
-	live, err := c.filter(parent, list)
+	live, err := c.filter(parent, list, "")
 	if err != nil {
 		return cached, err
 	}
@@ -423,12 +423,15 @@ func (c *children[T, CT]) optionsFor(ctx context.Context, parent T) []client.Lis
 	return []client.ListOption{client.InNamespace(parent.GetNamespace())}
 }
 
-func (c *children[T, CT]) filter(parent T, list client.ObjectList) (found[CT], error) {
+// filter returns the children of a list. If namespace is not empty, objects in other namespaces are left out.
+func (c *children[T, CT]) filter(parent T, list client.ObjectList, namespace string) (found[CT], error) {
 	items, err := listItems[CT](list)
 	if err != nil {
 		return found[CT]{}, err
 	}
-	items = slices.DeleteFunc(items, func(child CT) bool { return !c.isOwned(parent, child) })
+	items = slices.DeleteFunc(items, func(child CT) bool {
+		return !c.isOwned(parent, child) || namespace != "" && child.GetNamespace() != namespace
+	})
 	if !c.shared.Empty() {
 		for _, child := range items {
 			nameKind(child, c.shared)

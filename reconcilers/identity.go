@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -417,8 +418,9 @@ type ownerIndexes struct {
 	indexer client.FieldIndexer
 	hub     *observe.Hub
 
-	mu         sync.RWMutex
-	registered map[ownerIndex]struct{}
+	mu sync.RWMutex
+	// registered contains the indexes. The value reports whether the index ignores namespaces.
+	registered map[ownerIndex]bool
 }
 
 // ownerIndex is an index of one kind, by the UID of the controller or by the label of an inventory.
@@ -443,7 +445,7 @@ func (i ownerIndex) values(obj client.Object) []string {
 }
 
 func newOwnerIndexes(indexer client.FieldIndexer, hub *observe.Hub) *ownerIndexes {
-	return &ownerIndexes{indexer: indexer, hub: hub, registered: map[ownerIndex]struct{}{}}
+	return &ownerIndexes{indexer: indexer, hub: hub, registered: map[ownerIndex]bool{}}
 }
 
 // setUp registers an index. Obj is an object of its kind. If registration needs the API server, it is delayed until the
@@ -453,7 +455,7 @@ func (x *ownerIndexes) setUp(ctx context.Context, bldr *Builder, index ownerInde
 	if x == nil || x.has(index) {
 		return nil
 	}
-	if !needsServer(x.indexer, obj) {
+	if !isCache(x.indexer, obj) {
 		if err := x.register(ctx, index, obj); err == nil || !isTemporary(err) {
 			return err
 		}
@@ -462,8 +464,9 @@ func (x *ownerIndexes) setUp(ctx context.Context, bldr *Builder, index ownerInde
 	return nil
 }
 
-// needsServer reports whether registering an index for the kind of obj sends requests to the API server.
-func needsServer(indexer client.FieldIndexer, obj client.Object) bool {
+// isCache reports whether the indexer of the kind of obj is a cache of controller-runtime. Registering an index then
+// sends requests to the API server.
+func isCache(indexer client.FieldIndexer, obj client.Object) bool {
 	if routed, ok := indexer.(interface {
 		CacheOf(obj client.Object) cache.Cache
 	}); ok {
@@ -481,7 +484,7 @@ func (x *ownerIndexes) register(ctx context.Context, index ownerIndex, obj clien
 	if x.has(index) {
 		return nil
 	}
-	err := x.indexer.IndexField(ctx, obj, index.field, index.values)
+	everywhere, err := x.add(ctx, index, obj)
 	// The index exists if another controller of the manager owns the same kind. Only this package uses the field name,
 	// so the existing index is equal. The cache reports the conflict only in the error text.
 	if err != nil && !strings.Contains(err.Error(), "indexer conflict") {
@@ -489,8 +492,41 @@ func (x *ownerIndexes) register(ctx context.Context, index ownerIndex, obj clien
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.registered[index] = struct{}{}
+	x.registered[index] = everywhere
 	return nil
+}
+
+// add adds an index, and reports whether it ignores namespaces. IndexField adds two entries for each object, with its
+// namespace and without it, which need about 380 bytes each. A UID is unique, so one entry without the namespace is
+// enough. The cache of several namespaces is searched in each, so it has both entries.
+func (x *ownerIndexes) add(ctx context.Context, index ownerIndex, obj client.Object) (everywhere bool, err error) {
+	caches, ok := x.indexer.(interface {
+		GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error)
+	})
+	if !ok || index.field != ownerIndexField || !isCache(x.indexer, obj) {
+		return false, x.indexer.IndexField(ctx, obj, index.field, index.values)
+	}
+	informer, err := caches.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return false, err
+	}
+	if _, single := informer.(interface{ GetIndexer() toolscache.Indexer }); !single {
+		return false, x.indexer.IndexField(ctx, obj, index.field, index.values)
+	}
+	return true, informer.AddIndexers(toolscache.Indexers{
+		// The names are those that the cache of controller-runtime looks for.
+		"field:" + index.field: func(obj any) ([]string, error) {
+			object, ok := obj.(client.Object)
+			if !ok {
+				return nil, fmt.Errorf("index %s by owner: unexpected %T", index.kind.Kind, obj)
+			}
+			values := index.values(object)
+			for i, value := range values {
+				values[i] = "__all_namespaces/" + value
+			}
+			return values, nil
+		},
+	})
 }
 
 func (x *ownerIndexes) has(index ownerIndex) bool {
@@ -517,15 +553,27 @@ func controllerUID(obj client.Object) []string {
 	return nil
 }
 
-// controlledBy restricts list options to the objects that owner controls. It returns false if the options already have
-// a field selector, because the index would replace it.
-func controlledBy(owner types.UID, opts []client.ListOption) (*client.ListOptions, bool) {
-	listOptions := (&client.ListOptions{}).ApplyOptions(opts)
-	if listOptions.FieldSelector != nil && !listOptions.FieldSelector.Empty() {
-		return nil, false
+// controlledBy restricts list options to the objects that owner controls. The list may contain objects of other
+// namespaces than the one that is returned, unless it is empty. It returns false if the index does not exist, or if the
+// options already have a field selector, because the index would replace it.
+func (x *ownerIndexes) controlledBy(
+	index ownerIndex, owner types.UID, opts []client.ListOption,
+) (narrowed *client.ListOptions, namespace string, ok bool) {
+	if x == nil {
+		return nil, "", false
 	}
-	listOptions.FieldSelector = fields.OneTermEqualSelector(ownerIndexField, string(owner))
-	return listOptions, true
+	narrowed = (&client.ListOptions{}).ApplyOptions(opts)
+	if narrowed.FieldSelector != nil && !narrowed.FieldSelector.Empty() {
+		return nil, "", false
+	}
+	narrowed.FieldSelector = fields.OneTermEqualSelector(ownerIndexField, string(owner))
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	everywhere, ok := x.registered[index]
+	if everywhere {
+		namespace, narrowed.Namespace = narrowed.Namespace, ""
+	}
+	return narrowed, namespace, ok
 }
 
 // ownerIndexSource registers an owner index when its controller starts, before the workers start. It is a source

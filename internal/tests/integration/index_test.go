@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/testkit/apitest"
@@ -36,12 +40,34 @@ func (c countingClient) List(ctx context.Context, list client.ObjectList, opts .
 	return err
 }
 
-// A parent reads only its own children, however many children others have.
+// A parent reads only its own children, however many children others have. The index of a cache for all namespaces has
+// one entry for each owner.
 func TestChildrenAreFoundByTheirOwner(t *testing.T) {
+	for name, everywhere := range map[string]bool{"in a cache of namespaces": false, "in a cache of all": true} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			options := ctrl.Options{}
+			if everywhere {
+				options.Cache.DefaultNamespaces = map[string]cache.Config{}
+				options.Cache.ByObject = map[client.Object]cache.ByObject{
+					&fixture.Resource{}: {Namespaces: map[string]cache.Config{e.Namespace: {}}},
+				}
+			}
+			caches := childrenAreFoundByTheirOwner(t, e, options)
+			if everywhere {
+				hasOneEntryForEachOwner(t, caches)
+			}
+		})
+	}
+}
+
+func childrenAreFoundByTheirOwner(t *testing.T, e *env, options ctrl.Options) (caches cache.Cache) {
+	t.Helper()
 	const siblings = 300
-	e := newEnv(t)
 	other := newConfigMap("owner-of-the-others", nil)
 	e.Add(other)
+	resource := newResource("it", nil)
+	e.Add(resource)
 	for i := range siblings {
 		sibling := newConfigMap(fmt.Sprintf("sibling-%03d", i), nil)
 		sibling.OwnerReferences = []metav1.OwnerReference{
@@ -53,12 +79,12 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	var passes, listed atomic.Int64
 	child := configMapOf("-child", func(*fixture.Resource) map[string]string { return nil })
 	child.ReflectChildStatusOnParent = func(context.Context, *fixture.Resource, *corev1.ConfigMap, error) { passes.Add(1) }
-	e.start(func(ctx context.Context, mgr ctrl.Manager, c reconcilers.Config) error {
+	e.Manager(e.RESTConfig(), options, func(ctx context.Context, mgr ctrl.Manager) error {
+		caches = mgr.GetCache()
+		c := reconcilers.NewConfig(mgr, nil, time.Hour)
 		c.Client = countingClient{Client: c.Client, listed: &listed}
 		return root(child)(ctx, mgr, c)
 	})
-	resource := newResource("it", nil)
-	e.Add(resource)
 	e.Eventually(func() error { return e.Read(newConfigMap("it-child", nil)) })
 	for range 5 {
 		before := passes.Load()
@@ -72,6 +98,28 @@ func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	}
 	if passes, listed := passes.Load(), listed.Load(); listed == 0 || listed > passes {
 		t.Errorf("%d objects were listed in %d reconciles, want at most one in each", listed, passes)
+	}
+	return caches
+}
+
+func hasOneEntryForEachOwner(t *testing.T, caches cache.Cache) {
+	t.Helper()
+	informer, err := caches.GetInformer(t.Context(), &corev1.ConfigMap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer })
+	if !ok {
+		t.Fatalf("%T has no indexer", informer)
+	}
+	values := indexed.GetIndexer().ListIndexFuncValues("field:trueup.dev/controller-uid")
+	for _, value := range values {
+		if !strings.HasPrefix(value, "__all_namespaces/") {
+			t.Errorf("the index has the entry %q for a namespace", value)
+		}
+	}
+	if len(values) < 2 {
+		t.Errorf("got %d entries of the index, want one for each owner", len(values))
 	}
 }
 
