@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/engine/transient"
 )
 
 // maxCauses limits the causes that are kept for one request.
@@ -21,7 +23,7 @@ const early = 20 * time.Millisecond
 // safe for concurrent use.
 type pending struct {
 	mu       sync.Mutex
-	requests map[reconcile.Request]*waiting
+	requests transient.Map[reconcile.Request, *waiting]
 	// blank is empty. It saves an allocation for requests without a recorded cause.
 	blank waiting
 }
@@ -48,22 +50,18 @@ func (w *waiting) isEmpty() bool {
 func (p *pending) change(req reconcile.Request, change func(*waiting)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.requests[req]
+	w := p.requests.Get(req)
 	if w == nil {
 		w = &p.blank
 	}
 	change(w)
 	switch {
 	case w.isEmpty():
-		delete(p.requests, req)
-		return
-	case w != &p.blank:
-		return
-	case p.requests == nil:
-		p.requests = map[reconcile.Request]*waiting{}
+		p.requests.Delete(req)
+	case w == &p.blank:
+		p.requests.Put(req, new(p.blank))
+		p.blank = waiting{}
 	}
-	p.requests[req] = new(p.blank)
-	p.blank = waiting{}
 }
 
 // adding records a cause. It must be called before the request is added to the queue, and added afterwards.
@@ -117,9 +115,7 @@ func (p *pending) take(req reconcile.Request, now time.Time) (causes []Cause, om
 func (p *pending) forget(req reconcile.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.requests) > 0 {
-		delete(p.requests, req)
-	}
+	p.requests.Delete(req)
 }
 
 // ended records the result of a reconcile. next is the cause of the next one, or nil. If the reconcile only waited, its

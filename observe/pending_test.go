@@ -135,8 +135,8 @@ func TestPending(t *testing.T) {
 			}
 			p.ended(request, &Run{}, false, nil)
 			p.take(request, epoch)
-			if len(p.requests) != 0 {
-				t.Errorf("%d requests are kept", len(p.requests))
+			if p.requests.Len() != 0 {
+				t.Errorf("%d requests are kept", p.requests.Len())
 			}
 		})
 	}

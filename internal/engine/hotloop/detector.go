@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/transient"
 )
 
 const (
@@ -35,9 +36,9 @@ const (
 	// idleTimeout is the time without a reconcile after which a streak ends.
 	idleTimeout = 5 * time.Minute
 	// maxStreaks limits the number of streaks. maxWritten limits the number of objects that are recorded for each
-	// streak. The memory for more than keptStreaks is released when all streaks have ended.
-	maxStreaks, maxWritten, keptStreaks = 10_000, 64, 100
-	sweepInterval                       = time.Minute
+	// streak.
+	maxStreaks, maxWritten = 10_000, 64
+	sweepInterval          = time.Minute
 )
 
 // Detector detects the hot loops of one controller. The zero value is ready to use. Its methods are safe for concurrent
@@ -47,9 +48,7 @@ type Detector struct {
 	watched atomic.Int64
 
 	mu      sync.Mutex
-	streaks map[reconcile.Request]*streak
-	// most is the largest number of streaks in this map.
-	most int
+	streaks transient.Map[reconcile.Request, *streak]
 	// histories are independent of streaks, because a conflict can be slow.
 	histories map[reconcile.Request]*history
 	swept     time.Time
@@ -133,7 +132,7 @@ func (d *Detector) enter(req reconcile.Request, now time.Time) (entry Entry, wai
 			wait, look = h.until.Sub(now), h.look
 		}
 	}
-	r := d.streaks[req]
+	r := d.streaks.Get(req)
 	if r == nil {
 		return entry, wait, look
 	}
@@ -199,7 +198,7 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.streaks[req]
+	r := d.streaks.Get(req)
 	if r != nil && !atOnce && r.unchanged(written) {
 		d.forget(req)
 		return nil
@@ -247,7 +246,7 @@ func (d *Detector) Ongoing(req reconcile.Request, since time.Time) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r, h := d.streaks[req], d.histories[req]
+	r, h := d.streaks.Get(req), d.histories[req]
 	return r != nil && r.hot || h != nil && h.suspicion != nil && !h.conflicted.Before(since)
 }
 
@@ -262,27 +261,20 @@ func (d *Detector) Forget(req reconcile.Request) {
 }
 
 func (d *Detector) forget(req reconcile.Request) {
-	delete(d.streaks, req)
-	if len(d.streaks) == 0 && d.most > keptStreaks {
-		d.streaks, d.most = nil, 0 // a map does not shrink
-	}
+	d.streaks.Delete(req)
 	d.count()
 }
 
-func (d *Detector) count() { d.watched.Store(int64(len(d.streaks) + len(d.histories))) }
+func (d *Detector) count() { d.watched.Store(int64(d.streaks.Len() + len(d.histories))) }
 
 // start returns a new streak, or nil if the detector has too many streaks.
 func (d *Detector) start(req reconcile.Request, now time.Time) *streak {
-	if d.streaks == nil {
-		d.streaks = map[reconcile.Request]*streak{}
-	}
 	d.sweep(now)
-	if len(d.streaks) >= maxStreaks && d.streaks[req] == nil {
+	if d.streaks.Len() >= maxStreaks && d.streaks.Get(req) == nil {
 		return nil
 	}
 	r := &streak{reconciles: 1}
-	d.streaks[req] = r
-	d.most = max(d.most, len(d.streaks))
+	d.streaks.Put(req, r)
 	d.count()
 	return r
 }
@@ -294,11 +286,7 @@ func (d *Detector) sweep(now time.Time) {
 		return
 	}
 	d.swept = now
-	for req, r := range d.streaks {
-		if now.Sub(r.ended) > idleTimeout {
-			delete(d.streaks, req)
-		}
-	}
+	d.streaks.DeleteFunc(func(_ reconcile.Request, r *streak) bool { return now.Sub(r.ended) > idleTimeout })
 	for req, h := range d.histories {
 		if now.Sub(h.last) > conflictGap {
 			delete(d.histories, req)

@@ -125,13 +125,13 @@ func TestDetector_IsBounded(t *testing.T) {
 		for i := range maxStreaks + 10 {
 			d.Leave(request(i), atOnce(1))
 		}
-		if len(d.streaks) != maxStreaks {
-			t.Errorf("%d streaks, want %d", len(d.streaks), maxStreaks)
+		if d.streaks.Len() != maxStreaks {
+			t.Errorf("%d streaks, want %d", d.streaks.Len(), maxStreaks)
 		}
 		time.Sleep(idleTimeout + sweepInterval)
 		d.Leave(request(0), atOnce(2))
-		if len(d.streaks) != 1 {
-			t.Errorf("%d streaks after the idle timeout, want 1", len(d.streaks))
+		if d.streaks.Len() != 1 {
+			t.Errorf("%d streaks after the idle timeout, want 1", d.streaks.Len())
 		}
 	})
 }
