@@ -46,7 +46,7 @@ func Writes(noun string) report.Metric {
 // Converge starts the controller, and reports the cost until everything is up to date, which it verifies, and no
 // activity remains. Events may still be in flight.
 func (t *Trial) Converge(ctx context.Context, plan Plan, writes report.Metric) error {
-	t.heapBefore = heap()
+	t.heapBefore = t.restedHeap(ctx)
 	done, err := t.start(ctx, plan.SetUp[t.Contender], plan.Parents, plan.Converged)
 	if err != nil {
 		return err

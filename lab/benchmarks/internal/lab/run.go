@@ -73,8 +73,9 @@ func Run(ctx context.Context, o Options) (*report.Run, error) {
 			CPUs:     runtime.GOMAXPROCS(0), Workers: o.Workers, Logging: o.Logging,
 		},
 	}
-	trials := o.trials()
+	trials, atRest := o.trials(), heap()
 	for i, trial := range trials {
+		trial.heapAtRest = atRest
 		if err := trial.run(ctx); err != nil {
 			return run, fmt.Errorf("%s: %w", trial, err)
 		}

@@ -51,7 +51,8 @@ type Trial struct {
 	scheme     *kruntime.Scheme
 	counter    traffic.Counter
 	controller *running
-	heapBefore uint64
+	// heapAtRest is the used memory before the first measurement, and heapBefore before this one.
+	heapAtRest, heapBefore uint64
 
 	sample  report.Sample
 	metrics []report.Metric

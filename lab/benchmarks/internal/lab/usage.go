@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"context"
 	"runtime"
 	"time"
 
@@ -65,4 +66,20 @@ func heap() uint64 {
 	stats := runtime.MemStats{}
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
+}
+
+// restedHeap returns the used memory after the caches of the measurement before were collected, which takes until its
+// last goroutine has ended. Otherwise they would be collected during this measurement, and make its heap smaller.
+func (t *Trial) restedHeap(ctx context.Context) uint64 {
+	const kept = 4 << 20 // schemes, mappings and templates that a program keeps
+	for begin := time.Now(); ; time.Sleep(time.Second) {
+		used := heap()
+		if used <= t.heapAtRest+kept || ctx.Err() != nil {
+			return used
+		}
+		if time.Since(begin) > time.Minute {
+			t.Note("%.0f MB of earlier measurements were in use at the start", float64(used-t.heapAtRest)/1e6)
+			return used
+		}
+	}
 }
