@@ -116,6 +116,9 @@ var seed = maphash.MakeSeed()
 // Hash returns a hash of a value. It is different in each process.
 func Hash(value []byte) uint64 { return maphash.Bytes(seed, value) }
 
+// requestID identifies a request. A map of hashes is smaller than a map of requests, and is read without reading names.
+func requestID(req reconcile.Request) uint64 { return maphash.Comparable(seed, req) }
+
 func objectID(object guard.Object) uint64 { return maphash.Comparable(seed, object) }
 
 func fieldID(object uint64, path string) uint64 {
@@ -132,8 +135,9 @@ func fieldID(object uint64, path string) uint64 {
 //
 // It forgets a resource that no longer exists.
 func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, []Remade) {
+	id := requestID(req)
 	if !this.Exists {
-		d.drop(req)
+		d.drop(id)
 		return nil, nil
 	}
 	wrote := false
@@ -147,9 +151,9 @@ func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, [
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.histories[req]
+	h := d.histories[id]
 	if h == nil || now.Sub(h.last) > conflictGap {
-		if h = d.newHistory(req, now); h == nil {
+		if h = d.newHistory(id, now); h == nil {
 			return nil, nil
 		}
 		h.generation = this.Generation
@@ -178,7 +182,7 @@ func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, [
 func (d *Detector) Renewed(req reconcile.Request, object guard.Object, path string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if h := d.histories[req]; h != nil {
+	if h := d.histories[requestID(req)]; h != nil {
 		id := fieldID(objectID(object), path)
 		for _, f := range h.fields {
 			if f.id == id {
@@ -190,27 +194,27 @@ func (d *Detector) Renewed(req reconcile.Request, object guard.Object, path stri
 }
 
 // drop removes the history of a request.
-func (d *Detector) drop(req reconcile.Request) {
+func (d *Detector) drop(id uint64) {
 	if d.Idle() {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.histories, req)
+	delete(d.histories, id)
 	d.count()
 }
 
 // newHistory returns a new history, or nil if the detector has too many.
-func (d *Detector) newHistory(req reconcile.Request, now time.Time) *history {
+func (d *Detector) newHistory(id uint64, now time.Time) *history {
 	if d.histories == nil {
-		d.histories = map[reconcile.Request]*history{}
+		d.histories = map[uint64]*history{}
 	}
 	d.sweep(now)
-	if len(d.histories) >= maxHistories && d.histories[req] == nil {
+	if len(d.histories) >= maxHistories && d.histories[id] == nil {
 		return nil
 	}
 	h := &history{}
-	d.histories[req] = h
+	d.histories[id] = h
 	d.count()
 	return h
 }

@@ -184,7 +184,7 @@ func TestDetector_DelaysConflicts(t *testing.T) {
 			waits = append(waits, c.detector.Enter(request(0), unchanged).Wait+time.Minute)
 		}
 		c.write(2, 1, 1)
-		if got := c.detector.histories[request(0)].delay; got != lastDelay {
+		if got := c.detector.histories[requestID(request(0))].delay; got != lastDelay {
 			t.Errorf("delay: got %s, want %s; waits %v", got, lastDelay, waits)
 		}
 		entry := c.detector.Enter(request(0), unchanged)
@@ -212,14 +212,14 @@ func TestDetector_BoundsHistories(t *testing.T) {
 			t.Errorf("%d histories, want %d", len(d.histories), maxHistories)
 		}
 		d.Compare(request(1), Reconcile{Journal: journal})
-		if d.histories[request(1)] != nil || len(d.histories) != maxHistories-1 {
+		if d.histories[requestID(request(1))] != nil || len(d.histories) != maxHistories-1 {
 			t.Errorf("the history of a resource that no longer exists is kept, %d histories", len(d.histories))
 		}
 		for i := range 10 * maxFields {
 			w := Write{Before: "1", After: "2", Fields: []Field{{Path: fmt.Sprint(i), After: 1}}}
 			d.Compare(request(0), Reconcile{Exists: true, Journal: journal, Changes: []Write{w}})
 		}
-		if got := len(d.histories[request(0)].fields); got != maxFields {
+		if got := len(d.histories[requestID(request(0))].fields); got != maxFields {
 			t.Errorf("%d fields, want %d", got, maxFields)
 		}
 		for i := range 2 * maxVersions {
@@ -230,7 +230,7 @@ func TestDetector_BoundsHistories(t *testing.T) {
 			}
 			d.Compare(request(0), Reconcile{Exists: true, Journal: c.written()})
 		}
-		if got := len(d.histories[request(0)].versions); got != maxVersions {
+		if got := len(d.histories[requestID(request(0))].versions); got != maxVersions {
 			t.Errorf("%d versions, want %d", got, maxVersions)
 		}
 		time.Sleep(conflictGap + sweepInterval)

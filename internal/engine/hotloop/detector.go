@@ -47,10 +47,11 @@ type Detector struct {
 	// watched is the number of streaks and histories. It allows a check without locking.
 	watched atomic.Int64
 
-	mu      sync.Mutex
-	streaks transient.Map[reconcile.Request, *streak]
+	mu sync.Mutex
+	// streaks and histories are keyed by requestID.
+	streaks transient.Map[uint64, *streak]
 	// histories are independent of streaks, because a conflict can be slow.
-	histories map[reconcile.Request]*history
+	histories map[uint64]*history
 	swept     time.Time
 	// recent holds the times of the last counted reconciles of all resources. next is the index of the oldest.
 	recent [Limit]time.Time
@@ -112,7 +113,7 @@ func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 		return Entry{}
 	}
 	now := time.Now()
-	entry, wait, look := d.enter(req, now)
+	entry, wait, look := d.enter(requestID(req), now)
 	// The queue runs at most one request for a resource at a time, so the state of the request does not change
 	// concurrently.
 	if wait > 0 && !changed(look) {
@@ -122,17 +123,17 @@ func (d *Detector) Enter(req reconcile.Request, changed func(Look) bool) Entry {
 }
 
 // enter returns the entry of a request, its wait if other clients have changed nothing, and what to look for.
-func (d *Detector) enter(req reconcile.Request, now time.Time) (entry Entry, wait time.Duration, look Look) {
+func (d *Detector) enter(id uint64, now time.Time) (entry Entry, wait time.Duration, look Look) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if h := d.histories[req]; h != nil {
+	if h := d.histories[id]; h != nil {
 		entry.InspectWrites = true
 		if h.suspicion != nil {
 			entry.Inspect = now.Sub(h.suspected) < conflictGap
 			wait, look = h.until.Sub(now), h.look
 		}
 	}
-	r := d.streaks.Get(req)
+	r := d.streaks.Get(id)
 	if r == nil {
 		return entry, wait, look
 	}
@@ -195,16 +196,16 @@ func (d *Detector) Leave(req reconcile.Request, this Reconcile) *Loop {
 		return nil
 	}
 
-	now := time.Now()
+	id, now := requestID(req), time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.streaks.Get(req)
+	r := d.streaks.Get(id)
 	if r != nil && !atOnce && r.unchanged(written) {
-		d.forget(req)
+		d.forget(id)
 		return nil
 	}
 	if r == nil || r.ends(this) {
-		if r = d.start(req, now); r == nil {
+		if r = d.start(id, now); r == nil {
 			return nil
 		}
 		r.since = this.Started
@@ -246,7 +247,8 @@ func (d *Detector) Ongoing(req reconcile.Request, since time.Time) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r, h := d.streaks.Get(req), d.histories[req]
+	id := requestID(req)
+	r, h := d.streaks.Get(id), d.histories[id]
 	return r != nil && r.hot || h != nil && h.suspicion != nil && !h.conflicted.Before(since)
 }
 
@@ -257,24 +259,24 @@ func (d *Detector) Forget(req reconcile.Request) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forget(req)
+	d.forget(requestID(req))
 }
 
-func (d *Detector) forget(req reconcile.Request) {
-	d.streaks.Delete(req)
+func (d *Detector) forget(id uint64) {
+	d.streaks.Delete(id)
 	d.count()
 }
 
 func (d *Detector) count() { d.watched.Store(int64(d.streaks.Len() + len(d.histories))) }
 
 // start returns a new streak, or nil if the detector has too many streaks.
-func (d *Detector) start(req reconcile.Request, now time.Time) *streak {
+func (d *Detector) start(id uint64, now time.Time) *streak {
 	d.sweep(now)
-	if d.streaks.Len() >= maxStreaks && d.streaks.Get(req) == nil {
+	if d.streaks.Len() >= maxStreaks && d.streaks.Get(id) == nil {
 		return nil
 	}
 	r := &streak{reconciles: 1}
-	d.streaks.Put(req, r)
+	d.streaks.Put(id, r)
 	d.count()
 	return r
 }
@@ -286,10 +288,10 @@ func (d *Detector) sweep(now time.Time) {
 		return
 	}
 	d.swept = now
-	d.streaks.DeleteFunc(func(_ reconcile.Request, r *streak) bool { return now.Sub(r.ended) > idleTimeout })
-	for req, h := range d.histories {
+	d.streaks.DeleteFunc(func(_ uint64, r *streak) bool { return now.Sub(r.ended) > idleTimeout })
+	for id, h := range d.histories {
 		if now.Sub(h.last) > conflictGap {
-			delete(d.histories, req)
+			delete(d.histories, id)
 		}
 	}
 }
