@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -224,5 +227,83 @@ func TestPriorities_OfRetries(t *testing.T) {
 				equal(t, "requests", []string{fmt.Sprintf("%s at %d %s", testRequest.Name, want, tc.want)}, added)
 			})
 		}
+	}
+}
+
+// Resources that keep failing must not delay the changes of users: from the second failure in a row on, their retries
+// have the priority of resyncs.
+func TestPriorities_OfResourcesThatKeepFailing(t *testing.T) {
+	outcomes := func(all ...func() (reconcilers.Result, error)) subReconciler {
+		call := 0
+		return &syncReconciler{SyncWithResult: func(context.Context, *fixture.Resource) (reconcilers.Result, error) {
+			call++
+			return all[min(call, len(all))-1]()
+		}}
+	}
+	returns := func(result reconcilers.Result, err error) func() (reconcilers.Result, error) {
+		return func() (reconcilers.Result, error) { return result, err }
+	}
+	failure, none, minute := errors.New("on purpose"), reconcilers.Result{}, reconcilers.Result{RequeueAfter: time.Minute}
+	conflict := apierrs.NewConflict(schema.GroupResource{Resource: "configmaps"}, "child", failure)
+	const backOff, later = " with back-off", " after 1m0s"
+	for name, tc := range map[string]struct {
+		step subReconciler
+		want []string
+	}{
+		"fails": {outcomes(returns(none, failure)), []string{"0" + backOff, "-100" + backOff, "-100" + backOff}},
+		"fails and succeeds in turns": {
+			outcomes(returns(none, failure), returns(minute, nil), returns(none, failure), returns(none, failure)),
+			[]string{"0" + backOff, "0" + later, "0" + backOff, "-100" + backOff},
+		},
+		"one conflict": {
+			outcomes(returns(none, conflict), returns(minute, nil)), []string{"0" + backOff, "0" + later},
+		},
+		"fails quietly": {outcomes(returns(none, reconcilers.ErrQuiet)), []string{"0" + backOff, "-100" + backOff}},
+		"fails durably, nothing is tracked": {
+			outcomes(returns(none, reconcilers.ErrDurable)), []string{"0" + backOff, "-100" + backOff},
+		},
+		"halts, nothing is tracked": {
+			outcomes(returns(none, reconcilers.ErrHaltSubReconcilers)), []string{"0" + backOff, "-100" + backOff},
+		},
+		"fails, and is handled": {
+			outcomes(returns(minute, errors.Join(failure, reconcilers.ErrRetryAfter))), []string{"0" + later, "-100" + later},
+		},
+		"fails below a Retry": {
+			&retry{Reconciler: outcomes(returns(none, failure)), InitialDelay: time.Minute},
+			[]string{"0" + later, "-100" + later},
+		},
+		"halts for a time": {
+			outcomes(returns(minute, reconcilers.ErrHaltSubReconcilers)), []string{"0" + later, "0" + later, "0" + later},
+		},
+		"is called again after a time": {
+			outcomes(returns(minute, reconcilers.ErrRetryAfter)), []string{"0" + later, "0" + later, "0" + later},
+		},
+		"succeeds, and is called again": {outcomes(returns(minute, nil)), []string{"0" + later, "0" + later, "0" + later}},
+		"fails, with a priority": {
+			outcomes(returns(reconcilers.Result{Priority: new(5)}, failure)), []string{"5" + backOff, "5" + backOff},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newResource(settled))
+			queue := newPriorities(make([]int, len(tc.want))...)
+			mgr := newManager(t, w, newEventCache(w.Scheme))
+			r := &resourceReconciler{Config: configFor(w, mgr), Reconciler: tc.step, Setup: queue.setup}
+			wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+			start(t, mgr)
+			added, want := []string{}, []string{}
+			for _, priority := range tc.want {
+				want = append(want, fmt.Sprintf("%s at %s", testRequest.Name, priority))
+			}
+			deadline(t, "the request is added again", func() bool {
+				added = slices.Concat(added, queue.taken())
+				return len(added) >= len(want)
+			})
+			// A Retry whose time has not come counts the rest of its delay.
+			for i := range added {
+				added[i] = strings.Replace(added[i], "after 59.", "after 1m0s~", 1)
+				added[i], _, _ = strings.Cut(added[i], "~")
+			}
+			equal(t, "requests", want, added)
+		})
 	}
 }

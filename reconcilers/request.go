@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"trueup.dev/internal/engine/carried"
 	"trueup.dev/internal/engine/guard"
@@ -225,6 +227,8 @@ type requests struct {
 	looping loopConditions
 	halts   halts
 	retries reflectedRetries
+	// failures has the number of consecutive failures.
+	failures perRequest[int]
 }
 
 // rootStep is the step of a root reconciler. It is created on the first request.
@@ -360,7 +364,9 @@ func (r *request) run(
 	defer r.end(ctx)
 	result, err := step.Run(ctx, r.requests.step.of(root).Node, root.resourceType, do)
 	r.holdReferences(root, err)
+	failed := r.failed(result, err)
 	result, err = r.settle(ctx, root, result, err)
+	result = r.lowered(result, failed)
 	r.leaveLoop(ctx, root, result, err)
 	if err == nil {
 		result = r.requests.looping.requeue(root.config, r.scope.request, result)
@@ -380,6 +386,50 @@ func (r *request) holdReferences(root root, err error) {
 	}
 	kind := r.requests.step.of(root).kind
 	r.scope.originalConfig.hold(kind, root.resourceType, r.scope.request, renewedSince)
+}
+
+// failed reports whether a request has failed, or is retried with back-off because it has halted.
+func (r *request) failed(result Result, err error) bool {
+	if errors.Is(err, ErrHaltSubReconcilers) && !errors.Is(err, ErrDurable) && result.RequeueAfter > 0 {
+		return r.reflected.failed.Load() // it polls
+	}
+	return isFailure(err) || r.reflected.failed.Load()
+}
+
+// isFailure reports whether err says more than when to call the reconciler again.
+func isFailure(err error) bool {
+	switch err := err.(type) { //nolint:errorlint // joined errors are taken apart
+	case nil:
+		return false
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(err.Unwrap(), isFailure)
+	}
+	return err != ErrRetryAfter //nolint:errorlint // an error that wraps it has a cause
+}
+
+// keepsPriority is the number of consecutive failures whose retry has the priority of the request.
+const keepsPriority = 1
+
+// lowered returns the result of a request. If the resource keeps failing, its retry has the priority of a resync,
+// unless a reconciler has set another one: many resources that fail must not delay changes of users. The first retry
+// may only repeat a conflict. A change of the resource, or of what it depends on, raises the priority of the retry.
+func (r *request) lowered(result Result, failed bool) Result {
+	switch {
+	case !r.byController:
+		return result
+	case !failed:
+		r.requests.failures.reset(r.scope.request)
+		return result
+	}
+	low := false
+	r.requests.failures.change(r.scope.request, func(failures *int) {
+		*failures++
+		low = *failures > keepsPriority
+	})
+	if low && result.Priority == nil {
+		result.Priority = new(handler.LowPriority)
+	}
+	return result
 }
 
 // settle returns the result and error that the root reconciler returns to its caller.

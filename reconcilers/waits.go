@@ -182,14 +182,42 @@ func (w *waiting) explains(before waiting, err error) bool {
 	return w.missing > before.missing && w.unobservedMissing == before.unobservedMissing
 }
 
-// halts counts consecutive halts of the requests of a root reconciler. The zero value is ready to use.
-type halts struct {
-	// halted is the number of entries in requests. It allows a check without locking.
-	halted atomic.Int64
+// perRequest keeps values of a few requests of a root reconciler, of those that failed for example. The zero value is
+// ready to use. It is safe for concurrent use.
+type perRequest[V any] struct {
+	// kept is the number of values. It allows a check without locking.
+	kept atomic.Int64
 
-	mu       sync.Mutex
-	requests map[Request]*halt
+	mu     sync.Mutex
+	values map[Request]V
 }
+
+// reset removes the value of a request.
+func (p *perRequest[V]) reset(req Request) {
+	if p.kept.Load() == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.values, req)
+	p.kept.Store(int64(len(p.values)))
+}
+
+// change calls change with the value of a request, which is the zero value at first.
+func (p *perRequest[V]) change(req Request, change func(value *V)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.values == nil {
+		p.values = map[Request]V{}
+	}
+	value := p.values[req]
+	change(&value)
+	p.values[req] = value
+	p.kept.Store(int64(len(p.values)))
+}
+
+// halts counts the consecutive halts of requests.
+type halts struct{ perRequest[halt] }
 
 // halt counts the consecutive halts of one request.
 type halt struct {
@@ -201,38 +229,19 @@ type halt struct {
 // earlier.
 const logAfterRetries = 5
 
-// reset removes a request that has not halted.
-func (h *halts) reset(req Request) {
-	if h.halted.Load() == 0 {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.requests, req)
-	h.halted.Store(int64(len(h.requests)))
-}
-
 // count records that a request has halted, and reports whether to log this.
-func (h *halts) count(req Request, waits bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.requests == nil {
-		h.requests = map[Request]*halt{}
-	}
-	this := h.requests[req]
-	if this == nil {
-		this = &halt{}
-		h.requests[req] = this
-		h.halted.Store(int64(len(h.requests)))
-	}
-	if waits {
-		logged := this.waits
-		*this = halt{waits: true}
-		return !logged
-	}
-	this.waits = false
-	this.retries++
-	return this.retries == logAfterRetries
+func (h *halts) count(req Request, waits bool) (log bool) {
+	h.change(req, func(this *halt) {
+		if waits {
+			log = !this.waits
+			*this = halt{waits: true}
+			return
+		}
+		this.waits = false
+		this.retries++
+		log = this.retries == logAfterRetries
+	})
+	return log
 }
 
 // halted returns the result of a request of a controller that ended with a quiet error without a RequeueAfter.
