@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/engine/fairqueue"
 )
 
 // TestQueuesOfControllers runs a controller that fails twice with its own rate limiter, and with its own queue, which
@@ -31,6 +33,12 @@ func TestQueuesOfControllers(t *testing.T) {
 	}{
 		{"default", controller.Options{}, false, 15 * time.Millisecond},
 		{"own rate limiter", controller.Options{RateLimiter: newLimiter()}, false, 3 * time.Minute},
+		{
+			"namespaces in turns",
+			controller.Options{RateLimiter: newLimiter(), NewQueue: fairqueue.New},
+			false,
+			3 * time.Minute,
+		},
 		{"own queue", controller.Options{RateLimiter: newLimiter(), NewQueue: func(
 			_ string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 		) workqueue.TypedRateLimitingInterface[reconcile.Request] {

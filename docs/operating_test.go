@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ import (
 	"trueup.dev/observe"
 	"trueup.dev/observe/logs"
 	"trueup.dev/observe/metrics"
+	"trueup.dev/reconcilers"
 )
 
 func AddMetrics(mgr ctrl.Manager) {
@@ -32,6 +34,14 @@ func AddLogs(mgr ctrl.Manager) {
 	// region operating-logs
 	observe.Of(mgr).Add(logs.New(mgr.GetLogger(), logs.Options{Verbosity: 1}))
 	// endregion
+}
+
+func FairConfig(mgr ctrl.Manager) reconcilers.Config {
+	// region operating-fair
+	config := reconcilers.NewConfig(mgr, nil, 10*time.Hour)
+	config.FairNamespaces = true
+	// endregion
+	return config
 }
 
 var description = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)

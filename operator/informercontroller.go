@@ -75,6 +75,8 @@ type InformerControllerConfig struct {
 	// MaxConcurrentReconciles is the maximum number of objects that are handled at the same time, for each informer of
 	// a kind. Default: the value of the manager, which is 1 unless set.
 	MaxConcurrentReconciles int
+	// FairNamespaces makes the namespaces take turns, see [reconcilers.Config]. Default: false.
+	FairNamespaces bool
 }
 
 // DefaultInformerControllerConfig returns the config with its defaults, without a cluster.
@@ -380,11 +382,13 @@ func (c *InformerController) add(
 	if err != nil {
 		return err
 	}
+	// A tree of reconcilers renews the references that it tracks with each resync.
+	config := reconcilers.NewConfig(view, nil, informer.DefaultResyncInterval+time.Hour)
+	config.FairNamespaces = c.config.FairNamespaces
 	controller := &Controller[resource.Object]{
 		Name: name, Type: objects.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
 		SkipStatusUpdate: c.config.SkipStatusUpdate,
-		// A tree of reconcilers renews the references that it tracks with each resync.
-		Config: reconcilers.NewConfig(view, nil, informer.DefaultResyncInterval+time.Hour),
+		Config:           config,
 		// A kind is a name within this InformerController. A process may have several.
 		skipNameValidation: new(true),
 	}

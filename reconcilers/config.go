@@ -83,6 +83,12 @@ type Config struct {
 	// the last delayed request. By default, hot loops set no condition.
 	LoopCondition string
 
+	// FairNamespaces makes the namespaces take turns in the queue of the controller: a namespace with 50,000 objects
+	// does not delay the changes in another one. The priority of a request counts first, see docs/operating.md. The
+	// requests of one namespace keep their order. The metric workqueue_depth then has no priorities. Defaults to false:
+	// requests of one priority are reconciled in the order in which they were added.
+	FairNamespaces bool
+
 	// FieldOwner is the name under which the API server records the fields that this controller writes to children. It
 	// says which objects the controller has made: only these are ever deleted, see [ChildReconciler]. Two controllers for
 	// resources of one kind need different names if they are in different managers of one program. It must not change
@@ -179,6 +185,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		StaleReadsTimeout: c.StaleReadsTimeout,
 		AllowHotLoops:     c.AllowHotLoops,
 		LoopCondition:     c.LoopCondition,
+		FairNamespaces:    c.FairNamespaces,
 		FieldOwner:        c.FieldOwner,
 
 		formerOwners: c.formerOwners,

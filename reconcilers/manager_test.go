@@ -183,6 +183,14 @@ func (c *eventCache) deliver(kind client.Object, event func(handler toolscache.R
 	}
 }
 
+// isWatched reports whether a kind has a handler.
+func (c *eventCache) isWatched(kind client.Object) bool {
+	informer := c.informer(kind)
+	informer.mu.Lock()
+	defer informer.mu.Unlock()
+	return len(informer.handlers) > 0
+}
+
 // requests receives the requests of the reconcilers of a running manager.
 type requests chan reconcilers.Request
 

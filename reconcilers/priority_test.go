@@ -307,3 +307,76 @@ func TestPriorities_OfResourcesThatKeepFailing(t *testing.T) {
 		})
 	}
 }
+
+// Which request is next when a worker becomes free, with controller-runtime's queue and with that of FairNamespaces?
+func TestPriorities_OfTheNextRequest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fair bool
+		want []string
+	}{
+		"in order":            {false, []string{"a/1", "b/9", "a/8", "a/9", "a/7", "a/2", "a/3", "b/1"}},
+		"namespaces in turns": {true, []string{"a/1", "b/9", "a/8", "a/9", "a/7", "a/2", "b/1", "a/3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			events := newEventCache(w.Scheme)
+			mgr := newManager(t, w, events)
+			config := configFor(w, mgr)
+			config.FairNamespaces = tc.fair
+			reconciled, proceed := make(requests), make(chan struct{})
+			r := &resourceReconciler{
+				Config: config, Reconciler: nothing(),
+				BeforeReconcile: func(ctx context.Context, req reconcilers.Request) (context.Context, reconcilers.Result, error) {
+					reconciled <- req
+					<-proceed
+					return ctx, reconcilers.Result{}, nil
+				},
+			}
+			wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
+			start(t, mgr)
+			defer close(proceed)
+			object := func(namespace, name string) *fixture.Resource {
+				return newResource(settled, func(r *fixture.Resource) {
+					r.Namespace, r.Name, r.ResourceVersion = namespace, name, "1"
+				})
+			}
+			deadline(t, "the controller watches", func() bool { return events.isWatched(&fixture.Resource{}) })
+			send := func(event func(h toolscache.ResourceEventHandler)) { events.deliver(&fixture.Resource{}, event) }
+			listed := func(namespace, name string) {
+				send(func(h toolscache.ResourceEventHandler) { h.OnAdd(object(namespace, name), true) })
+			}
+			listed("a", "1")
+			got := []string{}
+			next := func() {
+				req := reconciled.next(t, strings.Join(got, " "))
+				got = append(got, req.Namespace+"/"+req.Name)
+			}
+			next() // and the only worker is busy
+			for _, name := range []string{"2", "3", "9"} {
+				listed("a", name)
+			}
+			listed("b", "1")
+			send(func(h toolscache.ResourceEventHandler) { h.OnAdd(object("b", "9"), false) })
+			send(func(h toolscache.ResourceEventHandler) { h.OnAdd(object("a", "8"), false) })
+			changed := object("a", "9")
+			changed.ResourceVersion = "2"
+			send(func(h toolscache.ResourceEventHandler) { h.OnUpdate(object("a", "9"), changed) })
+			send(func(h toolscache.ResourceEventHandler) { h.OnDelete(object("a", "7")) })
+			for range len(tc.want) - 1 {
+				proceed <- struct{}{}
+				next()
+			}
+			equal(t, "requests", tc.want, got)
+		})
+	}
+}
+
+func TestFairNamespaces_ExcludesAnotherQueue(t *testing.T) {
+	w := newWorld(t)
+	mgr, queue := newManager(t, w, newEventCache(w.Scheme)), newPriorities()
+	config := configFor(w, mgr)
+	config.FairNamespaces = true
+	r := &resourceReconciler{Name: "mine", Config: config, Reconciler: nothing(), Setup: queue.setup}
+	wantText(t, `ResourceReconciler "mine" must not define Config.FairNamespaces and NewQueue in controller.Options: `+
+		`each chooses the queue`, r.SetupWithManager(context.Background(), mgr))
+}

@@ -17,9 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"trueup.dev/graph"
+	"trueup.dev/internal/ctrlfields"
+	"trueup.dev/internal/engine/fairqueue"
 	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/hotloop"
 	"trueup.dev/internal/engine/step"
@@ -65,7 +68,30 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 	if r.named {
 		bldr.Named(r.name)
 	}
+	if r.config.FairNamespaces {
+		r.takeTurns(bldr)
+	}
 	return observe.Controller(bldr)
+}
+
+// takeTurns gives the controller a queue in which the namespaces take turns. The options of the user's Setup replace
+// the options of the builder, therefore the queue is set when the controller is made.
+func (r root) takeTurns(bldr *Builder) {
+	hook, ok := ctrlfields.NewControllerOf(bldr)
+	if !ok {
+		bldr.WithOptions(controller.Options{NewQueue: fairqueue.New})
+		return
+	}
+	*hook = func(name string, mgr Manager, options controller.Options) (controller.Controller, error) {
+		if options.NewQueue != nil {
+			return nil, fmt.Errorf(
+				"%s %q must not define Config.FairNamespaces and NewQueue in controller.Options: each chooses the queue",
+				r.kind, r.name,
+			)
+		}
+		options.NewQueue = fairqueue.New
+		return controller.New(name, mgr, options)
+	}
 }
 
 // reportDeferred reports that a request continues later, or that it no longer waits.

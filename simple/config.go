@@ -88,6 +88,9 @@ type AppInformerConfig struct {
 	// FinalizerSupplier names the finalizers of kinds. Defaults to `<group>/<app>-<plural>`, with `core` for the core
 	// group.
 	FinalizerSupplier operator.FinalizerSupplier
+	// FairNamespaces makes the namespaces take turns in the queue of each kind, see [trueup.dev/reconcilers.Config].
+	// Defaults to false.
+	FairNamespaces bool
 }
 
 // LeaderElection configures the election of one of several replicas. The app releases the lease when it stops, after

@@ -148,6 +148,7 @@ func (a *App) makeControllers(kinds []*handled) error {
 	a.base = reconcilers.NewConfig(
 		base, nil, cmp.Or(a.config.InformerConfig.InformerOptions.CacheResyncInterval, informer.DefaultResyncInterval),
 	)
+	a.base.FairNamespaces = a.config.InformerConfig.FairNamespaces
 	for _, h := range kinds {
 		if shared, ok := sharing[h]; ok {
 			errs = append(errs, a.control(base, a.base.WithTracker(), h, shared))

@@ -4,12 +4,20 @@ package simple_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"trueup.dev/informer"
+	"trueup.dev/operator"
 	"trueup.dev/resource"
 	"trueup.dev/simple"
 )
@@ -45,6 +53,49 @@ func TestWorkers(t *testing.T) {
 				t.Errorf("objects at the same time (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The option of an app and of an InformerController reaches the queues of their controllers. Only the queue in which
+// namespaces take turns counts requests without a priority.
+func TestFairNamespaces(t *testing.T) {
+	e := newEnv(t)
+	scheme := runtime.NewScheme()
+	e.Must(errors.Join(clientgoscheme.AddToScheme(scheme), widgetKind.AddToScheme(scheme)))
+	mgr, err := ctrl.NewManager(e.RESTConfig(), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	e.Must(err)
+	objects, err := informer.DefaultSupplier(widgetKind, mgr, informer.Options{Namespaces: []string{e.Namespace}})
+	e.Must(err)
+	ofApp, ofController, name := &record{}, &record{}, "fair-"+e.Namespace
+	c := operator.NewInformerController(operator.InformerControllerConfig{Manager: mgr, FairNamespaces: true})
+	e.Must(errors.Join(c.AddInformer(objects, name), c.AddWatcher(ofController.watcher(), name)))
+	e.Go("the controller", c.Run)
+
+	config := e.config(name)
+	config.InformerConfig.FairNamespaces = true
+	config.ManagedKinds = []simple.AppManagedKind{{Kind: widgetKind, Watcher: ofApp.watcher()}}
+	e.start(config)
+	e.Add(newWidget("widget", ""))
+	e.Eventually(func() error { return errors.Join(ofApp.has("add widget"), ofController.has("add widget")) })
+
+	families, err := metrics.Registry.Gather()
+	e.Must(err)
+	got := map[string]bool{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if family.GetName() == "workqueue_depth" && labels["priority"] == "" {
+				got[labels["controller"]] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{name: true, "widgets.simple.example.com": true}, got); diff != "" {
+		t.Errorf("controllers with queues without priorities (-want +got):\n%s", diff)
 	}
 }
 

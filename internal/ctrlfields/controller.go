@@ -61,11 +61,12 @@ func (c Controller) Reconciler() reconcile.Reconciler {
 // SetNewQueue replaces the function by which the controller makes its queue.
 func (c Controller) SetNewQueue(f NewQueue) { c.fields.FieldByName("NewQueue").Set(reflect.ValueOf(f)) }
 
-// HasDefaultQueue reports whether the controller makes its queue with the function of controller-runtime, and not with
-// one that its author has set.
+// HasDefaultQueue reports whether the controller makes its queue with the function of controller-runtime, or with the
+// function of Config.FairNamespaces, and not with one that its author has set.
 func (c Controller) HasDefaultQueue() bool {
 	function := runtime.FuncForPC(c.fields.FieldByName("NewQueue").Pointer())
-	return function != nil && strings.HasPrefix(function.Name(), "sigs.k8s.io/controller-runtime/pkg/controller.")
+	return function != nil && (strings.HasPrefix(function.Name(), "sigs.k8s.io/controller-runtime/pkg/controller.") ||
+		strings.HasPrefix(function.Name(), "trueup.dev/internal/engine/fairqueue."))
 }
 
 // Enqueue adds a request to the queue of the controller. It does nothing before the controller is started, and must not

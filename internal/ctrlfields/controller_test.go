@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/engine/fairqueue"
 	"trueup.dev/internal/offline"
 )
 
@@ -119,6 +120,7 @@ func TestController_HasDefaultQueue(t *testing.T) {
 		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueue(limiter)
 		}}, false},
+		{"namespaces in turns", controller.Options{NewQueue: fairqueue.New}, true},
 	} {
 		tt.options.Reconciler = never
 		c, ok := ControllerOf(built(t, tt.options))

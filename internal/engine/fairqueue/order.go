@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fairqueue
+
+import (
+	"container/heap"
+	"container/list"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// order is the order of the requests that are due. The workqueue calls its methods Push, Pop, Touch and Len while the
+// workqueue is locked.
+type order struct {
+	mu sync.Mutex
+	// known are the requests that were added and not taken since. A request that is being reconciled is not in a turn
+	// until that has ended.
+	known map[reconcile.Request]*entry
+	// taken has the priority of a request between Pop and priorityOf.
+	taken  map[reconcile.Request]int
+	levels map[int]*level
+	// highest are the levels as a heap: the highest priority is the first element.
+	highest levelHeap
+	turns   map[turnKey]*turn
+	waiting int
+}
+
+var _ workqueue.Queue[reconcile.Request] = (*order)(nil)
+
+// entry is a request that is due.
+type entry struct {
+	request  reconcile.Request
+	priority int
+	// turn has the entry, as element at. It is nil while the request is being reconciled.
+	turn *turn
+	at   *list.Element
+}
+
+// level has the turns of one priority, at least one. The first is next.
+type level struct {
+	priority, index int
+	turns           list.List // of *turn
+}
+
+// turn has the requests of one namespace at one level, at least one.
+type turn struct {
+	key     turnKey
+	level   *level
+	at      *list.Element
+	entries list.List // of *entry
+}
+
+type turnKey struct {
+	priority  int
+	namespace string
+}
+
+// raise gives a request the higher priority. It returns false if the request was not added, or was taken since.
+func (o *order) raise(req reconcile.Request, priority int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.known[req]
+	if e == nil {
+		return false
+	}
+	if priority > e.priority {
+		waits := e.turn != nil
+		if waits {
+			o.remove(e)
+		}
+		if e.priority = priority; waits {
+			o.insert(e)
+		}
+	}
+	return true
+}
+
+// expect records the priority of a request that is going to be added to the workqueue.
+func (o *order) expect(req reconcile.Request, priority int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.known[req] = &entry{request: req, priority: priority}
+}
+
+// priorityOf returns the priority of a request that Pop has returned.
+func (o *order) priorityOf(req reconcile.Request) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	priority := o.taken[req]
+	delete(o.taken, req)
+	return priority
+}
+
+// Touch does nothing: raise is called before.
+func (o *order) Touch(reconcile.Request) {}
+
+// Push adds a request that no worker reconciles.
+func (o *order) Push(req reconcile.Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.insert(o.known[req])
+}
+
+// Len returns the number of requests that a worker can take.
+func (o *order) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting
+}
+
+// Pop returns the next request: of the highest priority, and of the namespace whose turn it is.
+func (o *order) Pop() reconcile.Request {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	next := o.highest[0].turns.Front().Value.(*turn)
+	next.level.turns.MoveToBack(next.at)
+	e := next.entries.Front().Value.(*entry)
+	o.remove(e)
+	delete(o.known, e.request)
+	o.taken[e.request] = e.priority
+	return e.request
+}
+
+func (o *order) insert(e *entry) {
+	at := o.levels[e.priority]
+	if at == nil {
+		at = &level{priority: e.priority}
+		o.levels[e.priority] = at
+		heap.Push(&o.highest, at)
+	}
+	key := turnKey{e.priority, e.request.Namespace}
+	e.turn = o.turns[key]
+	if e.turn == nil {
+		e.turn = &turn{key: key, level: at}
+		e.turn.at = at.turns.PushBack(e.turn)
+		o.turns[key] = e.turn
+	}
+	e.at = e.turn.entries.PushBack(e)
+	o.waiting++
+}
+
+func (o *order) remove(e *entry) {
+	from := e.turn
+	from.entries.Remove(e.at)
+	e.turn, e.at = nil, nil
+	o.waiting--
+	if from.entries.Len() > 0 {
+		return
+	}
+	from.level.turns.Remove(from.at)
+	delete(o.turns, from.key)
+	if from.level.turns.Len() == 0 {
+		heap.Remove(&o.highest, from.level.index)
+		delete(o.levels, from.level.priority)
+	}
+}
+
+type levelHeap []*level
+
+func (h levelHeap) Len() int           { return len(h) }
+func (h levelHeap) Less(i, j int) bool { return h[i].priority > h[j].priority }
+
+func (h levelHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *levelHeap) Push(x any) {
+	added := x.(*level)
+	added.index = len(*h)
+	*h = append(*h, added)
+}
+
+func (h *levelHeap) Pop() any {
+	last := len(*h) - 1
+	removed := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return removed
+}
