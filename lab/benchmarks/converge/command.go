@@ -71,7 +71,10 @@ instead, in the namespace ` + lab.Namespace + `, which is emptied.`,
 	set.IntVar(&f.rounds, "rounds", defaults.Rounds, "number of times to repeat each measurement")
 	set.StringSliceVar(&f.contenders, "contenders", defaults.Contenders, "controllers to measure")
 	set.IntVar(&f.workers, "workers", defaults.Workers, "maximum number of concurrent reconciles of a controller")
-	set.DurationVar(&f.latency, "latency", 20*time.Millisecond, "latency of every request in the workload slow")
+	set.DurationVar(
+		&f.latency, "latency", 20*time.Millisecond,
+		"latency of every request in the workloads slow, storm and tenants",
+	)
 	set.DurationVar(&f.timeout, "timeout", defaults.Timeout, "timeout of one measurement")
 	set.BoolVar(
 		&f.logging, "logging", false, "log in the controllers, as in production; the logs are discarded",
@@ -191,8 +194,10 @@ func (f *flags) options() (lab.Options, error) {
 	if len(slices.Compact(slices.Clone(o.Sizes))) < len(o.Sizes) {
 		mistake("--sizes: a size is listed twice")
 	}
-	if f.cpu+f.allocs != "" && (len(o.Workloads) != 1 || o.Workloads[0].About().Name == (workload.Slow{}).About().Name) {
-		mistake("--cpuprofile, --memprofile: need exactly one workload other than slow, which has no no-op reconciles")
+	busy := names([]lab.Workload{workload.Slow{}, workload.Storm{}, workload.Tenants{}})
+	if f.cpu+f.allocs != "" && (len(o.Workloads) != 1 || slices.Contains(busy, o.Workloads[0].About().Name)) {
+		mistake("--cpuprofile, --memprofile: need exactly one workload with no-op reconciles, which %s do not have",
+			strings.Join(busy, ", "))
 	}
 	if o.Observe = f.observe; !slices.Contains(lab.Observers(), f.observe) {
 		mistake("--observe: must be one of %s, got %q", strings.Join(lab.Observers(), ", "), f.observe)

@@ -28,7 +28,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		"workload": {
 			[]string{"--workload", "diverge"},
-			[]string{`--workload: unknown workload "diverge", must be one of all, converge, apply, childset, sequence, tracking, slow`},
+			[]string{`--workload: unknown workload "diverge", must be one of all, converge, apply, childset, sequence, tracking, slow, storm, tenants`},
 		},
 		"workload twice": {[]string{"--workload", "slow,slow"}, []string{"--workload: slow is listed twice"}},
 		"all and one":    {[]string{"--workload", "all,slow"}, []string{"--workload: slow is listed twice"}},

@@ -19,12 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/internal/engine/fairqueue"
 	"trueup.dev/lab/benchmarks/internal/api"
 	"trueup.dev/lab/benchmarks/internal/traffic"
 )
@@ -43,6 +45,8 @@ type Wiring struct {
 
 	// lastEvent is the time of the last call of the timed handler.
 	lastEvent chan time.Time
+	// takeTurns reports whether the namespaces take turns.
+	takeTurns bool
 
 	mu   sync.Mutex
 	made *queue
@@ -57,11 +61,18 @@ func (w *Wiring) Apply(bldr *builder.Builder) {
 		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.made = newQueue(name, limiter, w.log)
+			if w.takeTurns {
+				w.made = &queue{PriorityQueue: fairqueue.New(name, limiter).(priorityqueue.PriorityQueue[reconcile.Request])}
+			} else {
+				w.made = newQueue(name, limiter, w.log)
+			}
 			return w.made
 		},
 	}).WatchesRawSource(source.Channel(w.resync, &handler.EnqueueRequestForObject{}))
 }
+
+// TakeTurns makes the namespaces take turns, as Config.FairNamespaces does, which sets no queue with counters.
+func (w *Wiring) TakeTurns() { w.takeTurns = true }
 
 // Timed returns a handler of a watch that records the time of its calls, for [Trial.Fanout].
 func (w *Wiring) Timed(next handler.EventHandler) handler.EventHandler {

@@ -4,10 +4,12 @@ package lab
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,6 +30,10 @@ type queue struct {
 	// waiting is closed when done reaches target.
 	target  int
 	waiting chan struct{}
+	// timed is the request whose time in the queue is recorded: since is when it was added, and waits are the times.
+	timed reconcile.Request
+	since time.Time
+	waits []time.Duration
 }
 
 // queueCount has the counters of a queue.
@@ -41,6 +47,7 @@ func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]
 
 func (q *queue) Add(item reconcile.Request) {
 	q.adding(item)
+	q.due(item)
 	q.PriorityQueue.Add(item)
 }
 
@@ -56,6 +63,9 @@ func (q *queue) AddRateLimited(item reconcile.Request) {
 
 func (q *queue) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
 	q.adding(items...)
+	if o.After == 0 && !o.RateLimited {
+		q.due(items...)
+	}
 	q.PriorityQueue.AddWithOpts(o, items...)
 }
 
@@ -66,6 +76,9 @@ func (q *queue) GetWithPriority() (reconcile.Request, int, bool) {
 		defer q.mu.Unlock()
 		if q.count.taken++; q.count.taken == 1 {
 			q.firstTaken = time.Now()
+		}
+		if item == q.timed && !q.since.IsZero() {
+			q.waits, q.since = append(q.waits, time.Since(q.since)), time.Time{}
 		}
 	}
 	return item, priority, shutdown
@@ -97,6 +110,24 @@ func (q *queue) adding(items ...reconcile.Request) {
 		}
 		q.lastAdded = time.Now()
 	}
+}
+
+// due records that requests are added without a delay.
+func (q *queue) due(items ...reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.since.IsZero() && slices.Contains(items, q.timed) {
+		q.since = time.Now()
+	}
+}
+
+// takeWaits returns how long the requests for an object were in the queue since the last call.
+func (q *queue) takeWaits(of types.NamespacedName) []time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waits := q.waits
+	q.timed, q.waits = reconcile.Request{NamespacedName: of}, nil
+	return waits
 }
 
 func (q *queue) counted() queueCount {

@@ -16,9 +16,18 @@ import (
 	"trueup.dev/lab/benchmarks/internal/lab"
 )
 
-// All returns all workloads. The workload slow adds the latency to each request.
+// All returns all workloads. The workloads slow, storm and tenants add the latency to each request.
 func All(latency time.Duration) []lab.Workload {
-	return []lab.Workload{Converge{}, Apply{}, ChildSet{}, Sequence{}, Tracking{}, Slow{Latency: latency}}
+	return []lab.Workload{
+		Converge{},
+		Apply{},
+		ChildSet{},
+		Sequence{},
+		Tracking{},
+		Slow{Latency: latency},
+		Storm{Latency: latency},
+		Tenants{Latency: latency},
+	}
 }
 
 // syncPeriod is the default resync period of a manager.

@@ -4,6 +4,7 @@ package workload_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,8 +52,9 @@ func TestWorkloads(t *testing.T) {
 		"sequence": {creates: 3 * size, statuses: size},
 		"tracking": {creates: 0, statuses: size},
 	}
-	if len(run.Workloads) != len(want) {
-		t.Fatalf("%d workloads were run, want %d", len(run.Workloads), len(want))
+	busy := []string{"storm", "tenants"}
+	if len(run.Workloads) != len(want)+len(busy) {
+		t.Fatalf("%d workloads were run, want %d", len(run.Workloads), len(want)+len(busy))
 	}
 	for _, w := range run.Workloads {
 		if len(w.Samples) != 2 {
@@ -60,6 +62,12 @@ func TestWorkloads(t *testing.T) {
 		}
 		for _, sample := range w.Samples {
 			name := w.Name + ", " + sample.Contender
+			if slices.Contains(busy, w.Name) {
+				if sample.Values[lab.Calm.Name] <= 0 || sample.Values[lab.Responses.Name] < 1 {
+					t.Errorf("%s: no changes: %v", name, sample.Values)
+				}
+				continue
+			}
 			for request, count := range want[w.Name] {
 				if request == patches && sample.Contender == report.HandWritten {
 					continue // it applies in each reconcile, and status updates cause more of them
