@@ -24,25 +24,34 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 		write func(ctx context.Context, e Env, child *corev1.ConfigMap) error
 		// about is the field About of the violation, or empty if there is none.
 		about string
+		// message is the end of the message of the violation. Optional.
+		message string
 		// counted is set if the certificate counts writes.
 		counted bool
 	}{
 		"an update": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			return e.Client.Update(ctx, child)
-		}, "update ConfigMap default/a", true},
+		}, "update ConfigMap default/a", "a request that changes nothing: update ConfigMap default/a", true},
 		"a patch": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			return e.Client.Patch(ctx, child, client.MergeFrom(child.DeepCopy()))
-		}, "patch ConfigMap default/a", true},
+		}, "patch ConfigMap default/a", "", true},
+		"two requests": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
+			if err := e.Client.Update(ctx, child); err != nil {
+				return err
+			}
+			return e.Client.Patch(ctx, child, client.MergeFrom(child.DeepCopy()))
+		}, "patch ConfigMap default/a",
+			"2 requests that change nothing: update ConfigMap default/a, patch ConfigMap default/a", true},
 		"an apply": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			owner := child.OwnerReferences[0]
 			return e.Client.Apply(ctx, corev1apply.ConfigMap(child.Name, child.Namespace).WithData(child.Data).
 				WithOwnerReferences(metav1apply.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).
 					WithName(owner.Name).WithUID(owner.UID).WithController(true).WithBlockOwnerDeletion(true)),
 				client.FieldOwner("a"), client.ForceOwnership)
-		}, "", true},
+		}, "", "", true},
 		"a dry run": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			return e.Client.Update(ctx, child, client.DryRunAll)
-		}, "", true},
+		}, "", "", true},
 		"one update": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			if checked {
 				return nil
@@ -50,8 +59,8 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 			err := e.Client.Update(ctx, child)
 			checked = err == nil
 			return err
-		}, "", true},
-		"nothing": {func(context.Context, Env, *corev1.ConfigMap) error { return nil }, "", false},
+		}, "", "", true},
+		"nothing": {func(context.Context, Env, *corev1.ConfigMap) error { return nil }, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
@@ -79,6 +88,8 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 			case c.about != "" && (f == nil || f.Violation.Cause != CauseNoOpWrite || f.Violation.About != c.about ||
 				len(f.Faults) > 0):
 				t.Errorf("got %v, want %s without an effect", f, c.about)
+			case f != nil && (!strings.HasSuffix(f.Violation.Message, c.message) || f.Hint == ""):
+				t.Errorf("got %s with the hint %q, want a hint and %q", f.Violation, f.Hint, c.message)
 			}
 			s.Off = map[Oracle]string{OracleIdempotence: "the requests are cheap"}
 			if report, err = Check(t, s, Options{Seed: 1}); err != nil || report.Failure != nil {

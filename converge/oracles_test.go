@@ -80,6 +80,21 @@ func TestEachOracle(t *testing.T) {
 			})
 			return reconcile.Result{}, err
 		}, OracleIdempotence, "writes: modified ConfigMap default/a", "compare before writing"},
+		"idempotence: times in two objects": {func(
+			ctx context.Context, e Env, secret *corev1.Secret,
+		) (reconcile.Result, error) {
+			for _, name := range []string{"a", "b"} {
+				configMap := configMapOf(secret, true)
+				configMap.Name = name
+				if _, err := controllerutil.CreateOrUpdate(ctx, e.Client, configMap, func() error {
+					configMap.Data = map[string]string{"time": time.Now().Truncate(time.Minute).Format(time.RFC3339)}
+					return nil
+				}); err != nil {
+					return reconcile.Result{}, err
+				}
+			}
+			return reconcile.Result{}, nil
+		}, OracleIdempotence, "writes: modified ConfigMap default/a, modified ConfigMap default/b", "compare before writing"},
 		"duplicates: deleted and created again": {func(
 			ctx context.Context, e Env, secret *corev1.Secret,
 		) (reconcile.Result, error) {

@@ -130,6 +130,10 @@ var hintTable = []hintRow{
 		oracle: finding.OracleIdempotence, shown: adds,
 		hint: "each reconcile creates an object: search for the existing one, or use a name that does not change",
 	},
+	{
+		oracle: finding.OracleIdempotence, cause: finding.CauseNoOpWrite,
+		hint: "compare before writing: if nothing differs from the object that was read, do not send the request",
+	},
 
 	{
 		oracle: finding.OracleQuiescence, cause: finding.CauseHotLoop, shown: asksForMore,

@@ -3,6 +3,10 @@
 package judge
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"trueup.dev/converge/internal/finding"
 )
 
@@ -22,7 +26,7 @@ func (o *idempotenceOracle) check(again func()) {
 		rounds = 2
 	}
 	for range rounds {
-		effects, needless, since := o.Trace.Effects, o.Trace.Needless, o.World.Server.Version()
+		written, needless, since := len(o.Trace.Written), len(o.Trace.Needless), o.World.Server.Version()
 		again()
 		if o.Failed() {
 			return
@@ -31,26 +35,26 @@ func (o *idempotenceOracle) check(again func()) {
 			continue
 		}
 		switch {
-		case o.Trace.Effects != effects:
-			o.redundant(o.Trace.LastEffect, since, again)
+		case len(o.Trace.Written) > written:
+			o.redundant(o.Trace.Written[written:], since, again)
 			return
-		case o.Trace.Needless != needless:
-			if o.needless(again); o.Failed() {
+		case len(o.Trace.Needless) > needless:
+			if o.needless(o.Trace.Needless[needless:], again); o.Failed() {
 				return
 			}
 		}
 	}
 }
 
-// redundant reports a write since a version. A write that is not repeated was due earlier.
-func (o *idempotenceOracle) redundant(effect string, since int64, again func()) {
+// redundant reports writes since a version. Writes that are not repeated were due earlier.
+func (o *idempotenceOracle) redundant(writes []string, since int64, again func()) {
 	v := finding.Violation{
-		Oracle: finding.OracleIdempotence, Cause: finding.CauseRedundantWrite, About: effect,
-		Message: "another reconcile, without any change, writes: " + effect,
+		Oracle: finding.OracleIdempotence, Cause: finding.CauseRedundantWrite, About: writes[len(writes)-1],
+		Message: "another reconcile, without any change, writes: " + listed(distinct(writes)),
 	}
-	effects := o.Trace.Effects
+	written := len(o.Trace.Written)
 	again()
-	if !o.Failed() && o.Trace.Effects == effects {
+	if !o.Failed() && len(o.Trace.Written) == written {
 		v.Cause = finding.CauseMissedWork
 		v.Message += ", which was due before"
 	}
@@ -60,12 +64,11 @@ func (o *idempotenceOracle) redundant(effect string, since int64, again func()) 
 	o.Replace(v)
 }
 
-// needless reports an update or a patch without an effect if it is repeated: each reconcile makes a request for
-// nothing.
-func (o *idempotenceOracle) needless(again func()) {
-	needless := o.Trace.Needless
+// needless reports updates and patches without an effect that are repeated: each reconcile makes requests for nothing.
+func (o *idempotenceOracle) needless(first []string, again func()) {
+	before := len(o.Trace.Needless)
 	again()
-	if o.Failed() || o.Trace.Needless == needless {
+	if o.Failed() || len(o.Trace.Needless) == before {
 		return
 	}
 	if f, ok := o.history().WebhookFight(o.Trace.Mutations); ok {
@@ -74,8 +77,40 @@ func (o *idempotenceOracle) needless(again func()) {
 		)
 		return
 	}
+	second := o.Trace.Needless[before:]
+	last := second[len(second)-1]
+	repeated := slices.DeleteFunc(distinct(second), func(request string) bool { return !slices.Contains(first, request) })
+	message := "each reconcile makes a request that changes nothing: "
+	switch len(repeated) {
+	case 0:
+		repeated = []string{last}
+	case 1:
+	default:
+		message = fmt.Sprintf("each reconcile makes %d requests that change nothing: ", len(repeated))
+	}
 	o.Violate(finding.Violation{
-		Oracle: finding.OracleIdempotence, Cause: finding.CauseNoOpWrite, About: o.Trace.LastNeedless,
-		Message: "each reconcile makes a request that changes nothing: " + o.Trace.LastNeedless,
+		Oracle: finding.OracleIdempotence, Cause: finding.CauseNoOpWrite, About: last, Message: message + listed(repeated),
 	})
+}
+
+// distinct returns the first one of equal texts.
+func distinct(texts []string) []string {
+	var found []string
+	for _, text := range texts {
+		if !slices.Contains(found, text) {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// mostListed limits the requests that a message names.
+const mostListed = 6
+
+// listed names requests in a message.
+func listed(requests []string) string {
+	if more := len(requests) - mostListed; more > 0 {
+		return fmt.Sprintf("%s, and %d more", strings.Join(requests[:mostListed], ", "), more)
+	}
+	return strings.Join(requests, ", ")
 }

@@ -124,8 +124,8 @@ func (o *quiescenceOracle) notConverged(long string) {
 		switch {
 		case a.Err != nil:
 			v.Message += ", " + v.About + " fails: " + a.Err.Error()
-		case o.Trace.LastEffect != "":
-			v.Message += ", the last effect: " + o.Trace.LastEffect
+		case len(o.Trace.Written) > 0:
+			v.Message += ", the last effect: " + o.Trace.LastWritten()
 			if o.dependsOnTime(a) {
 				v.Details = append(v.Details, fmt.Sprintf(
 					"%s has new work each time that its RequeueAfter of %s ends: if that is intended, users must suspend it before "+

@@ -22,22 +22,21 @@ import (
 type Trace struct {
 	// Step is the index of the step of the users that is in progress.
 	Step int
-	// Changes counts the changes of the state. Effects are the effects of the process, ForeignChanges all others.
-	Changes, Effects, ForeignChanges int
+	// Changes counts the changes of the state. ForeignChanges are all but the effects of the process.
+	Changes, ForeignChanges int
 	// Authors are the reconciles that have made changes, in the order of the changes.
 	Authors []Authored
 	// Found is what reconciles have read or deleted, while that is recorded, or nil.
 	Found Found
 	// Mutations are the last writes of programs that webhooks have changed.
 	Mutations []Mutation
-	// LastEffect describes the last write of the process.
-	LastEffect string
+	// Written describes the effects of the process.
+	Written []string
 	// Requests counts the requests of the process, weighted by their cost.
 	Requests int
-	// NoOps counts the writes of the process without an effect. Needless are the ones that could have been avoided, and
-	// LastNeedless describes the last one.
-	NoOps, Needless int
-	LastNeedless    string
+	// NoOps counts the writes of the process without an effect. Needless describes the ones that could have been avoided.
+	NoOps    int
+	Needless []string
 	// Reconciles counts the reconciles that were started, and LastResult is the last one that has ended.
 	Reconciles int
 	LastResult *Reconcile
@@ -70,8 +69,7 @@ func (t *Trace) Changed(e memapi.Event, byProcess bool) {
 		t.ForeignChanges++
 		return
 	}
-	t.Effects++
-	t.LastEffect = inject.EventNames[e.Type] + " " + e.Kind.Kind + " " + phrase.Name(e.Key)
+	t.Written = append(t.Written, inject.EventNames[e.Type]+" "+e.Kind.Kind+" "+phrase.Name(e.Key))
 }
 
 // Authored records the reconcile that has made the changes after a version, up to another one.
@@ -86,16 +84,22 @@ func (t *Trace) Authored(from, to int64, by *Reconcile) {
 func (t *Trace) NoOp(c *Call) {
 	t.NoOps++
 	if (c.Act == "update" || c.Act == "patch") && !c.DryRun {
-		t.Needless++
-		t.LastNeedless = c.Act + " " + c.Kind + " " + phrase.Name(c.Key)
+		t.Needless = append(t.Needless, c.Act+" "+c.Kind+" "+phrase.Name(c.Key))
 	}
 }
 
 // CloudChanged records a change of the external system by the process.
 func (t *Trace) CloudChanged(effect string) {
 	t.Changes++
-	t.Effects++
-	t.LastEffect = effect
+	t.Written = append(t.Written, effect)
+}
+
+// LastWritten describes the last effect of the process, or is empty.
+func (t *Trace) LastWritten() string {
+	if len(t.Written) == 0 {
+		return ""
+	}
+	return t.Written[len(t.Written)-1]
 }
 
 // mostMutations limits how many mutations are kept.
