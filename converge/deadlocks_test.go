@@ -178,6 +178,76 @@ func TestDeadlocks(t *testing.T) {
 	}
 }
 
+// TestFinalizersWithoutController deletes two children that were created with a finalizer of a controller that the
+// scenario does not have. They do not wait for each other: they wait for that controller.
+func TestFinalizersWithoutController(t *testing.T) {
+	const finalizer = "example.com/external"
+	scenario := func(waits bool, actors ...Actor) Scenario {
+		s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+			deleted := secret.DeletionTimestamp != nil
+			if !deleted && controllerutil.AddFinalizer(secret, kept) {
+				return done, e.Client.Update(ctx, secret)
+			}
+			remaining := 0
+			for _, name := range []string{"first", "second"} {
+				child := configMapOf(secret, true)
+				child.Name, child.Finalizers = name, []string{finalizer}
+				if !deleted {
+					if err := ensure(ctx, e, child); err != nil {
+						return done, err
+					}
+					continue
+				}
+				err := e.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
+				if err == nil {
+					remaining++
+					err = e.Client.Delete(ctx, child)
+				}
+				if client.IgnoreNotFound(err) != nil {
+					return done, err
+				}
+			}
+			if !deleted || waits && remaining > 0 {
+				return done, nil
+			}
+			return done, removeFinalizer(ctx, e, secret)
+		})
+		s.Steps, s.World = Lifecycle(newSecret("a")), actors
+		return s
+	}
+	releaser := Actor{Name: "releaser", For: &corev1.ConfigMap{}, Act: func(
+		ctx context.Context, c client.Client, obj client.Object,
+	) error {
+		if obj.GetDeletionTimestamp() == nil || !controllerutil.RemoveFinalizer(obj, finalizer) {
+			return nil
+		}
+		return c.Update(ctx, obj)
+	}}
+	const missing = "; no program of this scenario removes finalizer " + finalizer +
+		" of kind ConfigMap: add its controller or an actor"
+	for name, c := range map[string]struct {
+		scenario Scenario
+		want     string
+	}{
+		"an owner that waits": {scenario(true), "Secret default/a still exists; finalizers: " + kept + missing},
+		"an owner that does not wait": {
+			scenario(false), "ConfigMap default/first is left over: its owner no longer exists" + missing,
+		},
+		"with an actor": {scenario: scenario(true, releaser)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, c.scenario)
+			o, ok := p.refer(t)
+			switch v, _ := o.First(); {
+			case ok != (c.want == ""):
+				t.Errorf("got %v, want %q", o.Violations, c.want)
+			case v.Message != c.want || !ok && v.Oracle != OracleDeletion:
+				t.Errorf("got %s, want %q", v, c.want)
+			}
+		})
+	}
+}
+
 // TestRelistHidesNothing deletes what a program has created, while its cache is disconnected, and before another
 // program writes it: only that one receives an error. The list after that must not hide it.
 func TestRelistHidesNothing(t *testing.T) {

@@ -36,6 +36,16 @@ func not(c clue) clue {
 	return func(f *Failure) []int { return f.violationIf(c(f) == nil) }
 }
 
+// says returns a clue that the message of the violation has, which needs no entry.
+func says(part string) clue {
+	return func(f *Failure) []int {
+		if strings.Contains(f.Violation.Message, part) {
+			return []int{}
+		}
+		return nil
+	}
+}
+
 // some returns the index of the last entry that matches.
 func (f *Failure) some(match func(i int, e Entry) bool) []int {
 	for i, e := range slices.Backward(f.Entries) {

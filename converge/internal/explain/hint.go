@@ -48,6 +48,11 @@ var hintTable = []hintRow{
 	{oracle: finding.OracleDuplicates, faults: inject.ErrorFaults, shown: swallowsError, hint: swallowedHint},
 
 	{
+		oracle: finding.OracleDeletion, shown: says("no program of this scenario removes finalizer"),
+		hint: "another controller removes this finalizer in a cluster: add an actor that does, for each kind whose " +
+			"controller is not in the scenario",
+	},
+	{
 		oracle: finding.OracleDeletion, cause: finding.CauseDeadlock,
 		hint: "let only one of them wait for the other: a finalizer is for the cleanup that its own object needs",
 	},

@@ -34,6 +34,9 @@ type Stuck struct {
 type holder struct {
 	finalizer string
 	writer    world.Writer
+	// unreleased is set if the object was created with the finalizer, and nothing in the scenario removes it: it is for a
+	// controller that the scenario does not have. Its creator does not wait for anything.
+	unreleased bool
 }
 
 // StuckObjects lists the objects that wait for their deletion. The objects of one kind are primary.
@@ -44,23 +47,32 @@ func (h History) StuckObjects(primary schema.GroupVersionKind) []*Stuck {
 			if obj.GetDeletionTimestamp() == nil {
 				continue
 			}
-			s := &Stuck{
-				ObjectOf: world.ObjectOf{Kind: kind, Key: client.ObjectKeyFromObject(obj)}, Name: h.Names.Thing(kind, obj).String(),
-				Obj: obj, Primary: kind == primary,
-			}
-			for _, finalizer := range obj.GetFinalizers() {
-				s.holders = append(s.holders, holder{finalizer, h.addedBy(obj, finalizer)})
-			}
+			s := h.stuckObject(kind, obj)
+			s.Primary = kind == primary
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// addedBy returns who has added a finalizer to an object.
-func (h History) addedBy(obj client.Object, finalizer string) world.Writer {
+// stuckObject returns an object with what holds it.
+func (h History) stuckObject(kind schema.GroupVersionKind, obj client.Object) *Stuck {
+	s := &Stuck{
+		ObjectOf: world.ObjectOf{Kind: kind, Key: client.ObjectKeyFromObject(obj)}, Name: h.Names.Thing(kind, obj).String(),
+		Obj: obj,
+	}
+	for _, finalizer := range obj.GetFinalizers() {
+		writer, created := h.addedBy(obj, finalizer)
+		unreleased := created && !h.releases(FinalizerOf{kind, finalizer})
+		s.holders = append(s.holders, holder{finalizer, writer, unreleased})
+	}
+	return s
+}
+
+// addedBy returns who has added a finalizer to an object, and whether the object was created with it.
+func (h History) addedBy(obj client.Object, finalizer string) (writer world.Writer, created bool) {
 	if finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents {
-		return world.Writer{Client: "the garbage collector"}
+		return world.Writer{Client: "the garbage collector"}, false
 	}
 	events := h.Server.Events(0)
 	at := slices.IndexFunc(events, func(e memapi.Event) bool {
@@ -68,13 +80,17 @@ func (h History) addedBy(obj client.Object, finalizer string) world.Writer {
 			(nilcheck.IsNil(e.Old) || !slices.Contains(e.Old.GetFinalizers(), finalizer))
 	})
 	if at < 0 {
-		return world.Writer{}
+		return world.Writer{}, false
 	}
+	created = nilcheck.IsNil(events[at].Old)
 	if author, ok := h.authorOf(events[at].Version); ok {
-		return author.By.Writer(events[at].Client)
+		return author.By.Writer(events[at].Client), created
 	}
-	return world.Writer{Client: events[at].Client}
+	return world.Writer{Client: events[at].Client}, created
 }
+
+// releases reports whether a program or an actor has removed a finalizer, in this run or without faults.
+func (h History) releases(f FinalizerOf) bool { return h.Released != nil && h.Released(f) }
 
 // FindDependencies finds out which objects wait for which others. An owner that is deleted in the foreground waits for
 // its dependents. For other finalizers, an object waits for others that are being deleted if the reconcile of who has
@@ -92,6 +108,9 @@ func FindDependencies(all []*Stuck, evidence world.Found) {
 // waits reports whether an object waits for another one, by what reconciles have found.
 func (s *Stuck) waits(other *Stuck, evidence world.Found) bool {
 	return slices.ContainsFunc(s.holders, func(h holder) bool {
+		if h.unreleased {
+			return false
+		}
 		if h.finalizer == metav1.FinalizerDeleteDependents {
 			return slices.ContainsFunc(other.Obj.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 				return owner.UID == s.Obj.GetUID() && owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion
@@ -156,6 +175,25 @@ func (s *Stuck) String() string {
 		text += ", waits for " + strings.Join(others, ", ")
 	}
 	return text
+}
+
+// missingControllers describes the finalizers that nothing in the scenario removes, of objects that are being deleted.
+// It is the end of a message, or empty if there are none.
+func missingControllers(all ...*Stuck) string {
+	var lines []string
+	for _, s := range all {
+		if s.Obj.GetDeletionTimestamp() == nil {
+			continue
+		}
+		for _, h := range s.holders {
+			line := fmt.Sprintf("; no program of this scenario removes finalizer %s of kind %s: add its controller or an actor",
+				h.finalizer, s.Kind.Kind)
+			if h.unreleased && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // Deadlocked returns the violation for a deadlock.

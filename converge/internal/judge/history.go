@@ -34,6 +34,8 @@ type History struct {
 	Authors []world.Authored
 	// IsProgram reports whether a client is the client of a program.
 	IsProgram func(client string) bool
+	// Released reports whether a program or an actor has removed a finalizer, in this run or without faults. Optional.
+	Released func(FinalizerOf) bool
 }
 
 // Revision is a change of an object: who has changed which fields, and which event has led to that.

@@ -2,7 +2,11 @@
 
 package judge
 
-import "trueup.dev/converge/internal/state"
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"trueup.dev/converge/internal/state"
+)
 
 // Ledger counts what the process has created and deleted.
 type Ledger struct {
@@ -13,6 +17,17 @@ type Ledger struct {
 	Lost map[state.Thing]int
 	// Explained counts the interferences of other clients that require another creation or deletion.
 	Explained map[state.Thing]int
+	// Replaced counts the deleted objects with generated names whose creators have failed. Another object replaces each of
+	// them.
+	Replaced map[state.Thing]int
+	// Released are the finalizers that programs and actors have removed.
+	Released map[FinalizerOf]bool
+}
+
+// FinalizerOf is a finalizer of the objects of a kind.
+type FinalizerOf struct {
+	Kind      schema.GroupVersionKind
+	Finalizer string
 }
 
 // NewLedger returns an empty ledger.
@@ -20,6 +35,7 @@ func NewLedger() Ledger {
 	return Ledger{
 		Created: map[state.Thing]int{}, Deleted: map[state.Thing]int{}, Live: map[state.Thing]int{},
 		Most: map[state.Thing]int{}, Lost: map[state.Thing]int{}, Explained: map[state.Thing]int{},
+		Replaced: map[state.Thing]int{}, Released: map[FinalizerOf]bool{},
 	}
 }
 

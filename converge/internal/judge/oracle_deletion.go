@@ -57,18 +57,21 @@ func (o *deletionOracle) settled(s *state.Snapshot, again func()) {
 	}
 	for i, kind := range s.Kinds {
 		for _, obj := range s.Objects[i] {
-			if o.World.LeftOver(obj) && o.leftOver(s.Generated.Thing(kind, obj).String()) {
+			if !o.World.LeftOver(obj) {
+				continue
+			}
+			if o.leftOver(s.Generated.Thing(kind, obj).String(), missingControllers(o.history().stuckObject(kind, obj))) {
 				return
 			}
 		}
 	}
 	for _, key := range phrase.SortedKeys(s.Cloud) {
-		if o.leftOver("cloud " + key) {
+		if o.leftOver("cloud "+key, "") {
 			return
 		}
 	}
 	for _, key := range phrase.SortedKeys(s.Outside.Values) {
-		if _, given := o.World.Given.Values[key]; !given && o.leftOver(state.OutsideName(key)) {
+		if _, given := o.World.Given.Values[key]; !given && o.leftOver(state.OutsideName(key), "") {
 			return
 		}
 	}
@@ -99,7 +102,7 @@ func (o *deletionOracle) stuck(again func()) bool {
 		Oracle: finding.OracleDeletion, Cause: finding.CauseNotDeleted, About: all[at].Name,
 		Message: fmt.Sprintf(
 			"%s still exists; finalizers: %s", all[at].Name, strings.Join(all[at].Obj.GetFinalizers(), ", "),
-		),
+		) + missingControllers(all...),
 	}
 	if len(all) > 1 {
 		for _, s := range all {
@@ -110,14 +113,14 @@ func (o *deletionOracle) stuck(again func()) bool {
 	return true
 }
 
-// leftOver reports an object, unless it is an exception.
-func (o *deletionOracle) leftOver(name string) bool {
+// leftOver reports an object, with the reason why its deletion does not end, unless it is an exception.
+func (o *deletionOracle) leftOver(name, reason string) bool {
 	if o.excepts(finding.OracleDeletion, name) {
 		return false
 	}
 	o.Violate(finding.Violation{
 		Oracle: finding.OracleDeletion, Cause: finding.CauseLeftOver, About: name,
-		Message: name + " is left over: its owner no longer exists",
+		Message: name + " is left over: its owner no longer exists" + reason,
 	})
 	return true
 }

@@ -17,12 +17,12 @@ import (
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/memapi"
+	"trueup.dev/internal/objects/nilcheck"
 )
 
 // duplicatesOracle compares what the process has created and deleted in the whole run to the run without faults.
 type duplicatesOracle struct {
 	Evidence
-	Ledger
 
 	// Writing is the reconcile of the last write, and creators are those that have created objects with generated names.
 	Writing  *world.Reconcile
@@ -33,6 +33,9 @@ type duplicatesOracle struct {
 func (o *duplicatesOracle) changed(e memapi.Event) {
 	t := o.World.Generated.Thing(e.Kind, e.Object)
 	mine := o.Scenario.IsProgram(e.Client)
+	if mine || o.Scenario.IsActor(e.Client) {
+		o.release(e)
+	}
 	switch {
 	case e.Type == watch.Added && mine:
 		if o.World.Orphan(e.Object) {
@@ -68,6 +71,18 @@ func (o *duplicatesOracle) delete(t state.Thing, uid types.UID) {
 		return
 	}
 	o.Deleted[t]++
+}
+
+// release records the finalizers that a change has removed. The last one is removed together with its object.
+func (o *duplicatesOracle) release(e memapi.Event) {
+	if nilcheck.IsNil(e.Old) {
+		return
+	}
+	for _, finalizer := range e.Old.GetFinalizers() {
+		if e.Type == watch.Deleted || !slices.Contains(e.Object.GetFinalizers(), finalizer) {
+			o.Released[FinalizerOf{e.Kind, finalizer}] = true
+		}
+	}
 }
 
 // cloudChanged counts a creation or deletion in the external system.

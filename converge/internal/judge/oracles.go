@@ -3,6 +3,8 @@
 package judge
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,6 +58,8 @@ func (v *Verdict) Replace(violation finding.Violation) {
 // Evidence is what each oracle sees: the scenario with its reference, the world, and the trace.
 type Evidence struct {
 	*Verdict
+	// Ledger is what the process has created and deleted in the run so far.
+	Ledger
 
 	Scenario *Case
 	World    *world.World
@@ -67,8 +71,15 @@ type Evidence struct {
 func (e *Evidence) history() History {
 	return History{
 		Server: e.World.Server, Names: e.World.Generated, Reader: e.Scenario.Reader, Authors: e.Trace.Authors,
-		IsProgram: e.Scenario.IsProgram,
+		IsProgram: e.Scenario.IsProgram, Released: e.releases,
 	}
+}
+
+// releases reports whether a program or an actor has removed a finalizer, in this run or without faults.
+func (e *Evidence) releases(f FinalizerOf) bool {
+	return e.Ledger.Released[f] || slices.ContainsFunc(e.Scenario.Versions, func(v *Version) bool {
+		return v.Reference != nil && v.Reference.Ledger.Released[f]
+	})
 }
 
 // Oracles has one type for each oracle. A few oracles report violations of others: the comparison of end states also
@@ -91,12 +102,13 @@ type Oracles struct {
 
 // NewOracles returns the oracles of a run with a number of faults. They check each state twice if twice is set.
 func NewOracles(e Evidence, p *Pace, faults int, twice bool) Oracles {
+	e.Ledger = NewLedger()
 	return Oracles{
 		world: e.World, trace: e.Trace,
 		Quiescence:    quiescenceOracle{Evidence: e, pace: p, faults: faults, rates: map[world.RequestOf]rate{}},
 		EndState:      newEndStateOracle(e),
 		idempotence:   idempotenceOracle{Evidence: e, twice: twice},
-		Duplicates:    duplicatesOracle{Evidence: e, Ledger: NewLedger(), creators: map[types.UID]*world.Reconcile{}},
+		Duplicates:    duplicatesOracle{Evidence: e, creators: map[types.UID]*world.Reconcile{}},
 		deletion:      deletionOracle{Evidence: e, finalized: map[string]bool{}},
 		Status:        statusOracle{Evidence: e, faults: faults},
 		Errors:        errorsOracle{Evidence: e},
