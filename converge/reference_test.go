@@ -217,3 +217,75 @@ func TestOrderOfGarbageCollection(t *testing.T) {
 		})
 	}
 }
+
+// TestCreatorsThatFail creates an object with a generated name for each value, and deletes the ones before. The
+// reconcile that creates one fails until an actor has completed the object. Without faults, that is each time. If the
+// actor is early, it is not. In both cases three objects are deleted.
+func TestCreatorsThatFail(t *testing.T) {
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		value, all := string(secret.Data["value"]), &corev1.ConfigMapList{}
+		if err := e.APIReader.List(ctx, all, client.InNamespace(secret.Namespace)); err != nil {
+			return reconcile.Result{}, err
+		}
+		var child *corev1.ConfigMap
+		for i := range all.Items {
+			switch found := &all.Items[i]; {
+			case !metav1.IsControlledBy(found, secret):
+			case found.Data["value"] == value:
+				child = found
+			default:
+				if err := client.IgnoreNotFound(e.Client.Delete(ctx, found)); err != nil {
+					return reconcile.Result{}, err
+				}
+			}
+		}
+		if child == nil {
+			child = configMapOf(secret, true)
+			child.Name, child.GenerateName = "", "a-"
+			if err := e.Client.Create(ctx, child); err != nil {
+				return reconcile.Result{}, err
+			}
+			if err := e.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		if child.Labels["complete"] == "" {
+			return reconcile.Result{}, fmt.Errorf("%s is not complete", child.Name)
+		}
+		return reconcile.Result{}, nil
+	})
+	s.World = []Actor{{Name: "completer", For: &corev1.ConfigMap{}, Act: func(
+		ctx context.Context, c client.Client, obj client.Object,
+	) error {
+		if obj.GetLabels()["complete"] != "" {
+			return nil
+		}
+		obj.SetLabels(map[string]string{"complete": "yes"})
+		return c.Update(ctx, obj)
+	}}}
+	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	for _, value := range []string{"2", "3", "4"} {
+		change := func(s *corev1.Secret) { s.Data["value"] = []byte(value) }
+		s.Steps = append(s.Steps, Change(newSecret("a"), change), Settle())
+	}
+	p := mustPlan(t, s)
+	reference, ok := p.refer(t)
+	if !ok {
+		t.Fatal(reference.Violations)
+	}
+	tried := 0
+	for _, m := range reference.Points {
+		if !m.Faults.Has(FaultEarly) {
+			continue
+		}
+		tried++
+		early := inject.Schedule{{Point: m.Point, Fault: FaultEarly}}
+		o := p.try(t, early, nil)
+		if v, failed := o.First(); failed {
+			t.Errorf("%s: %s", early, v)
+		}
+	}
+	if tried == 0 {
+		t.Error("no point for early")
+	}
+}

@@ -64,11 +64,10 @@ func (o *duplicatesOracle) changed(e memapi.Event) {
 
 // delete counts a deletion. An object with a generated name that was created by a reconcile that did not end, or
 // failed, may be deleted and replaced by another one: a later reconcile cannot know that the first one is what it
-// needs.
+// needs. It is counted nevertheless, because reconciles may also fail in the run without faults.
 func (o *duplicatesOracle) delete(t state.Thing, uid types.UID) {
 	if creator := o.creators[uid]; creator != nil && (!creator.Returned || creator.Err != nil) {
-		o.Created[t]--
-		return
+		o.Replaced[t]++
 	}
 	o.Deleted[t]++
 }
@@ -145,6 +144,9 @@ func (o *duplicatesOracle) check(skipped []int) {
 				continue
 			}
 			explained := o.Explained[t]
+			if c.cause != finding.CauseLiveAtOnce {
+				explained += o.Replaced[t]
+			}
 			if c.cause == finding.CauseCreatedAgain {
 				explained += max(0, o.Lost[t]-o.Scenario.Sequence[0].Reference.Ledger.Lost[t])
 			}
