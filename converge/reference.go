@@ -136,9 +136,10 @@ func (p *plan) executeAlone(t *testing.T, v sim.Variation) judge.Outcome {
 // try executes a schedule. Runs without faults are expensive compared with what most schedules need, so only some are
 // executed at first. If the schedule fails, the others are executed, and it is executed again.
 func (p *plan) try(t *testing.T, s inject.Schedule, log *explain.Timeline) judge.Outcome {
+	defer p.forgetInterference()
 	for {
 		o := p.execute(t, s, p.usual(), log)
-		if !p.learn(t, &o) {
+		if !p.learn(t, &o) && !p.interfere(t, s, &o) {
 			if p.dueToMark(t, s, &o) {
 				o.Violations = nil
 			}
@@ -194,6 +195,45 @@ func (p *plan) learn(t *testing.T, o *judge.Outcome) bool {
 		}
 	}
 	return learned
+}
+
+// interfere executes the runs in which another client deletes the same objects as in a failed run, without other faults,
+// and users do not wait for the controller to restore them where they did not wait in the failed run: they may have
+// deleted what it needs for that. It reports whether it has executed any.
+func (p *plan) interfere(t *testing.T, s inject.Schedule, o *judge.Outcome) bool {
+	deletions := slices.DeleteFunc(slices.Clone(s), func(d inject.Deviation) bool {
+		return d.Fault != FaultDeleted && d.Fault != FaultChildDeleted
+	})
+	v, failed := o.First()
+	if !failed || !v.Compares() || p.reference == nil || len(o.Skipped) == 0 || len(deletions) == 0 {
+		return false
+	}
+	executed := false
+	for _, version := range p.alone() {
+		r := version.reference
+		if r.Interfered != nil {
+			continue
+		}
+		executed = true
+		r.Interfered = &r.Baseline
+		variation := version.usual()
+		variation.Hurry = slices.Clone(o.Skipped)
+		alone := *version
+		alone.reference = nil
+		if o := alone.execute(t, deletions, variation, nil); len(o.Violations) == 0 {
+			r.Interfered = &judge.Baseline{Outcome: o}
+		}
+	}
+	return executed
+}
+
+// forgetInterference forgets the runs of interfere, which are for one schedule.
+func (p *plan) forgetInterference() {
+	for _, version := range p.alone() {
+		if version.reference != nil {
+			version.reference.Interfered = nil
+		}
+	}
 }
 
 // canSkip reports whether users need not wait at a Settle.

@@ -218,6 +218,80 @@ func TestOrderOfGarbageCollection(t *testing.T) {
 	}
 }
 
+// TestDeletedBeforeTheNextStep copies a value from a source. If the source no longer exists, the copy stays as it is.
+// Another client deletes the copy, and users delete the source before the controller has restored the copy: nothing can
+// restore it then. If wrong is set, the copy is restored with another value.
+func TestDeletedBeforeTheNextStep(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		t.Run(fmt.Sprint("wrong: ", wrong), func(t *testing.T) {
+			p := mustPlan(t, sourceScenario(wrong))
+			reference, ok := p.refer(t)
+			if !ok {
+				t.Fatal(reference.Violations)
+			}
+			var failures []string
+			lost := 0
+			for _, first := range reference.Points {
+				if !first.Faults.Has(FaultChildDeleted) {
+					continue
+				}
+				once := inject.Schedule{{Point: first.Point, Fault: FaultChildDeleted}}
+				o := p.try(t, once, nil)
+				for _, second := range o.Points {
+					if !second.Faults.Has(FaultMeanwhile) {
+						continue
+					}
+					twice := once.With(inject.Deviation{Point: second.Point, Fault: FaultMeanwhile})
+					o := p.try(t, twice, nil)
+					if v, failed := o.First(); failed {
+						failures = append(failures, fmt.Sprintf("%s: %s", twice, v))
+					}
+					if last := o.At(len(p.Steps) - 1); len(o.Skipped) > 0 && p.reader().Flatten(last)["ConfigMap default/a"] == nil {
+						lost++
+					}
+				}
+			}
+			if !wrong && (len(failures) > 0 || lost == 0) {
+				t.Errorf("the copy is lost %d times; false alarms:\n%s", lost, strings.Join(failures, "\n"))
+			}
+			if wrong && len(failures) == 0 {
+				t.Error("no failure was found")
+			}
+		})
+	}
+}
+
+// sourceScenario copies the value of a ConfigMap of the users.
+func sourceScenario(wrong bool) Scenario {
+	source := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "source"}, Data: map[string]string{"value": "1"},
+	}
+	s := secretScenario(func(ctx context.Context, e Env, secret *corev1.Secret) (reconcile.Result, error) {
+		found, existing := source.DeepCopy(), configMapOf(secret, true)
+		if err := e.APIReader.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		err := e.Client.Get(ctx, client.ObjectKeyFromObject(existing), existing)
+		if !apierrs.IsNotFound(err) {
+			return reconcile.Result{}, err
+		}
+		child := configMapOf(secret, true)
+		if child.Data = found.Data; wrong && secret.Labels["made"] != "" {
+			child.Data = map[string]string{"value": "again"}
+		}
+		return reconcile.Result{}, e.Client.Create(ctx, child)
+	})
+	s.Steps = Steps(
+		Apply(source), Apply(newSecret("a")), Settle(),
+		Change(newSecret("a"), func(s *corev1.Secret) { s.Labels = map[string]string{"made": "yes"} }), Settle(),
+		Delete(source), Settle(),
+	)
+	s.Except = []Exception{{
+		Fault: FaultChildDeleted, Object: &corev1.ConfigMap{}, Step: len(s.Steps), Reason: "the source no longer exists",
+	}}
+	return s
+}
+
 // TestCreatorsThatFail creates an object with a generated name for each value, and deletes the ones before. The
 // reconcile that creates one fails until an actor has completed the object. Without faults, that is each time. If the
 // actor is early, it is not. In both cases three objects are deleted.

@@ -75,7 +75,11 @@ func (o *endStateOracle) check(s *state.Snapshot, skipped []int) {
 	}
 	reference := o.Running.Reference
 	var found []state.Difference
-	for i, b := range reference.Baselines(skipped) {
+	baselines := reference.Baselines(skipped)
+	if b := reference.Interfered; b != nil {
+		baselines = append(baselines, b) // what another client has deleted cannot always be restored after the next step
+	}
+	for i, b := range baselines {
 		// A change of the users that was replaced before it was handled need not have an effect.
 		if others := o.Scenario.Reader.Differences(b.At(o.Trace.Step), s, reference.Masked); i == 0 {
 			found = others

@@ -75,6 +75,9 @@ type Reference struct {
 	Masked map[string]bool
 	// Unstable describes objects that only some of several equal runs without faults have, by kind.
 	Unstable map[string]string
+	// Interfered is the run in which another client deletes the same objects as in the present run, without other faults,
+	// and users do not wait after that. It is nil unless a run may differ from the others because of that.
+	Interfered *Baseline
 }
 
 // NewReference returns a reference that only has the usual run without faults.

@@ -175,6 +175,9 @@ func (o *otherClient) remove(c *call, recreate bool) error {
 	err := r.world.Other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), background)
 	r.trace.Foreign("delete", &c.Call, err)
 	if err != nil || !recreate {
+		if err == nil {
+			r.users.deleted()
+		}
 		return err
 	}
 	r.watches.forward()

@@ -99,8 +99,9 @@ type Variation struct {
 	Delay time.Duration
 	// Versions is the number of resource versions that were used before.
 	Versions int
-	// Skip are the indexes of the Settles that users do not wait for.
-	Skip []int
+	// Skip are the indexes of the Settles that users do not wait for. Hurry are those that they do not wait for once
+	// another client has deleted an object.
+	Skip, Hurry []int
 	// Twice reconciles all objects again twice at each Settle, instead of once.
 	Twice bool
 	// Slow delays actors until everything else is idle, and reverse lets them act in the opposite order.
@@ -135,7 +136,7 @@ func newRun(m *Machine, s inject.Schedule, v Variation, log *explain.Timeline) *
 		&r.scheduler.Pace, len(s), v.Twice,
 	)
 	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r, unmarked: v.Unmarked}
-	r.users = users{run: r, skip: v.Skip, unsettled: map[types.NamespacedName]int{}}
+	r.users = users{run: r, skip: v.Skip, hurry: v.Hurry, unsettled: map[types.NamespacedName]int{}}
 	r.actors = actors{run: r, slow: v.Slow, reverse: v.Reverse, lateGarbage: v.LateGarbage}
 	for _, actor := range m.Actors {
 		r.actors.list = append(r.actors.list, &actorState{Actor: actor, client: r.world.Server.Client(actor.Name)})

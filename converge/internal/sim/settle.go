@@ -26,6 +26,7 @@ func (r *run) settle() {
 		return
 	}
 	if r.disturb() {
+		r.users.deleted()
 		r.work(time.Time{})
 	}
 	r.waitForPolling()

@@ -16,8 +16,9 @@ import (
 // users perform the steps of the scenario. They see what the API server has, and their requests do not fail.
 type users struct {
 	run *run
-	// skip are the indexes of the Settles that users do not wait for.
-	skip []int
+	// skip are the indexes of the Settles that users do not wait for, and hurry of those that they do not wait for once
+	// another client has deleted an object.
+	skip, hurry []int
 	// skipped are the indexes of the Settles that users did not wait for because of a fault.
 	skipped []int
 	// unsettled counts the changes of objects by users since the last Settle.
@@ -89,6 +90,13 @@ func (u *users) meanwhile() {
 		if r.machine.Steps[next].Sleep == 0 {
 			u.take(r.machine.Steps[next])
 		}
+	}
+}
+
+// deleted is called when another client has deleted an object.
+func (u *users) deleted() {
+	for slices.Contains(u.hurry, u.run.trace.Step) && u.canContinue() {
+		u.meanwhile()
 	}
 }
 
