@@ -318,3 +318,54 @@ func TestUpgrade_recreates(t *testing.T) {
 		t.Error(report.Failure)
 	}
 }
+
+// keyed keeps a ConfigMap that has a value under some keys. It leaves other keys as they are.
+type keyed struct {
+	client.Client
+
+	keys []string
+	// changed is added to the value of the last key.
+	changed string
+}
+
+func (r *keyed) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Get(ctx, req.NamespacedName, secret); err != nil || secret.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, r, configMap, func() error {
+		if configMap.Data == nil {
+			configMap.Data = map[string]string{}
+		}
+		for _, key := range r.keys {
+			configMap.Data[key] = string(secret.Data["value"])
+		}
+		configMap.Data[r.keys[len(r.keys)-1]] += r.changed
+		return controllerutil.SetControllerReference(secret, configMap, scheme.Scheme)
+	})
+	return reconcile.Result{}, err
+}
+
+// TestUpgrade_bothKeys writes a value under the old and the new key, so that the old version can take over again. It
+// leaves the new key, which is correct. A new key with another value is a failure.
+func TestUpgrade_bothKeys(t *testing.T) {
+	version := func(changed string, keys ...string) Scenario {
+		s := copierScenario(false)
+		s.New = func(e Env) reconcile.Reconciler { return &keyed{e.Client, keys, changed} }
+		return s
+	}
+	old := version("", "size")
+	report := mustCheckUpgrade(t, old, version("", "size", "replicas"))
+	if report.Failure != nil {
+		t.Errorf("a false alarm:\n%s", report.Failure)
+	}
+	f := mustCheckUpgrade(t, old, version(" Mi", "size", "memory")).Failure
+	const want = "ConfigMap default/a: data.memory should not be set"
+	if f == nil || !strings.HasPrefix(f.Violation.Message, want) || !strings.HasPrefix(f.Replay, rollbackName) {
+		t.Errorf("got %v, want %s after a rollback", f, want)
+	}
+	if f = mustCheckUpgrade(t, version("", "size", "replicas"), old).Failure; f == nil {
+		t.Error("an upgrade that leaves a key is not found")
+	}
+}

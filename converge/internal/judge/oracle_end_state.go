@@ -4,6 +4,7 @@ package judge
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (o *endStateOracle) check(s *state.Snapshot, skipped []int) {
 	}
 	for i, b := range baselines {
 		// A change of the users that was replaced before it was handled need not have an effect.
-		if others := o.Scenario.Reader.Differences(b.At(o.Trace.Step), s, reference.Masked); i == 0 {
+		if others := o.differences(b.At(o.Trace.Step), s); i == 0 {
 			found = others
 		} else {
 			found = InBoth(found, others)
@@ -114,6 +115,55 @@ func (o *endStateOracle) check(s *state.Snapshot, skipped []int) {
 	}
 	o.describe(&v, first)
 	o.Violate(v)
+}
+
+// differences compares a state with the state of a run without faults.
+func (o *endStateOracle) differences(want, got *state.Snapshot) []state.Difference {
+	masked := o.Running.Reference.Masked
+	found := o.Scenario.Reader.Differences(want, got, masked)
+	if len(found) == 0 || !o.Scenario.upgrades() || o.Running != o.Scenario.Sequence[0] {
+		return found
+	}
+	return o.Scenario.Reader.Differences(want, got, o.withCopies(masked, want, got))
+}
+
+// withCopies adds fields to masked ones that may remain after a rollback: the new version writes a value under a new
+// key, and the same value under the old key, too, for the old version, which does not know the new key.
+func (o *endStateOracle) withCopies(masked map[string]bool, want, got *state.Snapshot) map[string]bool {
+	masked = maps.Clone(masked)
+	wanted, there := o.Scenario.Reader.Flatten(want), o.Scenario.Reader.Flatten(got)
+	for _, version := range o.Scenario.Versions {
+		if version == o.Running {
+			continue
+		}
+		newer := o.Scenario.Reader.Flatten(version.Reference.At(o.Trace.Step))
+		for name, flat := range there {
+			if wanted[name] == nil || newer[name] == nil {
+				continue
+			}
+			old, current := wanted[name].Read(), newer[name].Read()
+			for path, f := range flat.Read() {
+				if _, known := old[path]; !known && f.Mask == path && isCopy(current[path], old, current) {
+					masked[state.MaskKey(name, f, f)] = true
+				}
+			}
+		}
+	}
+	return masked
+}
+
+// isCopy reports whether a new version also writes the value of a field to another field, which the old version has
+// with the same value. Numbers and flags are often equal by chance.
+func isCopy(f state.Field, old, current state.Fields) bool {
+	if len(f.Value) <= len(`""`) || f.Value[0] != '"' {
+		return false
+	}
+	for path, other := range old {
+		if other.Value == f.Value && current[path].Value == f.Value {
+			return true
+		}
+	}
+	return false
 }
 
 // describe adds to a violation of an upgrade which version has created the object, and what it is compared with.
