@@ -133,7 +133,7 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 			accepted = n
 		}
 		if n.refused && !w[i].Deleted && accepted != nil {
-			x.adviseHalf(n, w[i].Describe(w[:i]), previous, o.At(settles[i]))
+			x.adviseHalf(n, w[i].Describe(w[:i], x.content), previous, o.At(settles[i]))
 		}
 		x.transitions[[2]string{before, results[i].key}] = true
 		before = results[i].key

@@ -174,7 +174,7 @@ func (x *statesSearch) withFaults(w walk.Walk) *StatesFailure {
 
 // explain describes the failure of a walk.
 func (x *statesSearch) explain(w walk.Walk, f *Failure) *StatesFailure {
-	f.Replay, f.walk = w.Encode(x.options.Seed, f.schedule), w.Describe()
+	f.Replay, f.walk = w.Encode(x.options.Seed, f.schedule), w.Describe(x.content)
 	return &StatesFailure{Violation: f.Violation, Walk: f.walk, Faults: f.Faults, Replay: f.Replay, failure: f}
 }
 

@@ -290,7 +290,7 @@ func (s *specSpace) steps(w walk.Walk, results []stored) (steps []Step, settles 
 		}
 		settle := Settle()
 		settle.plain.MayFail = true
-		step := Do("write: "+spec.Describe(w[:i]), do)
+		step := Do("write: "+spec.Describe(w[:i], s.content), do)
 		if spec.Disturbance != "" {
 			step = *s.disturbance(spec.Disturbance)
 			step.plain.Disturbs = true

@@ -7,6 +7,7 @@ package walk
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -86,8 +87,9 @@ func normalizedValue(value any) any {
 	return value
 }
 
-// Describe describes a spec by its difference from the one before it.
-func (s Spec) Describe(before Walk) string {
+// Describe describes a spec by its difference from the one before it. base is the content of the object without
+// changes. It is nil if that is not known.
+func (s Spec) Describe(before Walk, base map[string]any) string {
 	switch {
 	case s.Deleted:
 		return "delete"
@@ -105,8 +107,14 @@ func (s Spec) Describe(before Walk) string {
 	var parts []string
 	for _, change := range s.Changes {
 		path := change.Path.String()
-		if other, ok := old[path]; !ok || other.Value.String() != change.Value.String() {
-			parts = append(parts, change.String())
+		if other, ok := old[path]; ok {
+			parts = append(parts, differences(other, change)...)
+		} else {
+			present := specs.Change{}
+			if base != nil {
+				present = specs.Change{Path: change.Path, Value: ValueIn(base, change.Path)}
+			}
+			parts = append(parts, differences(present, change)...)
 		}
 		delete(old, path)
 	}
@@ -126,6 +134,98 @@ func (s Spec) Describe(before Walk) string {
 	}
 }
 
+// ValueIn returns the value of a property in the content of an object.
+func ValueIn(content map[string]any, path specs.Path) specs.Value {
+	var value any = content
+	for _, element := range path {
+		var found bool
+		if value, found = childOf(value, element); !found {
+			return specs.Value{Unset: true}
+		}
+	}
+	return specs.Value{Content: value}
+}
+
+// childOf returns a field of an object, or an item of a list.
+func childOf(parent any, element string) (child any, found bool) {
+	switch parent := parent.(type) {
+	case map[string]any:
+		child, found = parent[element]
+	case []any:
+		index, err := strconv.Atoi(strings.Trim(element, "[]"))
+		if err == nil && index < len(parent) {
+			return parent[index], true
+		}
+	}
+	return child, found
+}
+
+const (
+	// longestValue is how long the text of a value may be. Only the parts of longer ones are described.
+	longestValue = 60
+	// mostParts is how many parts of a value are described.
+	mostParts = 6
+)
+
+// differences describes how the value of a property changes: the parts that differ, if both values have parts. An empty
+// path means that the value before is not known.
+func differences(before, after specs.Change) []string {
+	if len(before.Path) > 0 && before.Value.String() == after.Value.String() {
+		return nil
+	}
+	parts := partsOf(before.Value.Content, after)
+	if more := len(parts) - mostParts; more > 0 {
+		parts = append(parts[:mostParts], fmt.Sprintf("%d more in %s", more, after.Path))
+	}
+	return parts
+}
+
+// partsOf describes the parts of a value that differ from another value.
+func partsOf(before any, after specs.Change) []string {
+	old, now := childrenOf(before), childrenOf(after.Value.Content)
+	if len(now) == 0 || len(old) == 0 && len(after.Value.String()) <= longestValue {
+		return []string{after.String()}
+	}
+	all := maps.Clone(now)
+	maps.Copy(all, old)
+	var parts []string
+	for _, element := range slices.SortedFunc(maps.Keys(all), compareElements) {
+		was, existed := old[element]
+		is, exists := now[element]
+		if existed && exists && (specs.Value{Content: was}).String() == (specs.Value{Content: is}).String() {
+			continue
+		}
+		part := specs.Change{
+			Path: append(slices.Clip(after.Path), element), Value: specs.Value{Content: is, Unset: !exists},
+		}
+		parts = append(parts, partsOf(was, part)...)
+	}
+	return parts
+}
+
+// childrenOf returns the fields of an object, or the items of a list, by the last element of their paths.
+func childrenOf(content any) map[string]any {
+	switch content := content.(type) {
+	case map[string]any:
+		return content
+	case []any:
+		items := map[string]any{}
+		for i, item := range content {
+			items["["+strconv.Itoa(i)+"]"] = item
+		}
+		return items
+	}
+	return nil
+}
+
+// compareElements orders the elements of paths. A longer index is a higher one.
+func compareElements(a, b string) int {
+	if strings.HasPrefix(a, "[") && strings.HasPrefix(b, "[") && len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
 // Disturbed returns a walk at whose end users perform a disturbance.
 func (w Walk) Disturbed(name string) Walk {
 	s := Spec{Disturbance: name}
@@ -135,11 +235,11 @@ func (w Walk) Disturbed(name string) Walk {
 	return append(slices.Clip(w), s)
 }
 
-// Describe describes each write.
-func (w Walk) Describe() []string {
+// Describe describes each write. base is the content of the object without changes. It is nil if that is not known.
+func (w Walk) Describe(base map[string]any) []string {
 	lines := make([]string, len(w))
 	for i := range w {
-		lines[i] = w[i].Describe(w[:i])
+		lines[i] = w[i].Describe(w[:i], base)
 	}
 	return lines
 }

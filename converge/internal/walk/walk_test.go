@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -44,11 +45,43 @@ func TestWalk_encode(t *testing.T) {
 		"create", "spec.size = 2", "spec.name = unset", "a user & more", "spec.name as at first, spec.size as at first",
 		"delete",
 	}
-	if diff := cmp.Diff(want, decoded.Describe()); diff != "" {
+	if diff := cmp.Diff(want, decoded.Describe(nil)); diff != "" {
 		t.Errorf("description (-want +got):\n%s", diff)
 	}
 	if shorter := decoded.Without("spec.size", -1); shorter.Size() != decoded.Size()-3 ||
 		!cmp.Equal(shorter.Paths(), []string{"spec.name"}) {
 		t.Errorf("without a property: %d instead of %d, %v", shorter.Size(), decoded.Size(), shorter.Paths())
+	}
+}
+
+// TestWalk_describeParts describes only the parts of a nested value that differ.
+func TestWalk_describeParts(t *testing.T) {
+	spec := func(content string) Spec {
+		value, err := JSONContent(json.RawMessage(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Spec{}.With(specs.Change{Path: specs.Path{"spec"}, Value: specs.Value{Content: value}})
+	}
+	base := map[string]any{"spec": map[string]any{"size": int64(1), "ports": []any{map[string]any{"name": "http"}}}}
+	const long = `"a text that is so long that the value of which it is a part does not fit into a line"`
+	w := Walk{
+		spec(`{"size":1,"ports":[{"name":"https"}],"tls":{"secret":"a"}}`),
+		spec(`{"size":1,"ports":[{"name":"https"},{"name":"ftp"}],"tls":{"secret":"b"}}`),
+		spec(`{"size":1,"ports":[{"name":"https"}],"a":{"b":{"c":` + long + `}}}`),
+		spec(`{"size":1,"ports":[{"name":"https"}],"a":{"b":{"c":` + long + `}}}`),
+		{},
+		spec(`{"size":1,"ports":[{"name":"http"}],"m":{"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8,"nine":9,"ten":10}}`),
+	}
+	want := []string{
+		`create with spec.ports[0].name = "https", spec.tls = {"secret":"a"}`,
+		`spec.ports[1] = {"name":"ftp"}, spec.tls.secret = "b"`,
+		`spec.a.b.c = ` + long + `, spec.ports[1] = unset, spec.tls = unset`,
+		"write the same again",
+		"spec as at first",
+		"spec.m.1 = 1, spec.m.2 = 2, spec.m.3 = 3, spec.m.4 = 4, spec.m.5 = 5, spec.m.6 = 6, 4 more in spec",
+	}
+	if diff := cmp.Diff(want, w.Describe(base)); diff != "" {
+		t.Errorf("description (-want +got):\n%s", diff)
 	}
 }
