@@ -31,7 +31,7 @@ type Env struct {
 	Cache cache.Cache
 	// Scheme is the Scheme of the scenario.
 	Scheme *runtime.Scheme
-	// Recorder drops all events.
+	// Recorder drops all events. For [States], a warning about an object says that its spec is refused.
 	Recorder record.EventRecorder
 	// Manager is the manager of the process, with which Setup is called. Clients of its GetConfig, for example clientsets
 	// and dynamic clients of client-go, send their requests to the API server of the scenario, with faults. Their watches

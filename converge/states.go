@@ -94,9 +94,9 @@ func DefaultStatesOptions() StatesOptions {
 //   - no value of a property changes the state, or
 //   - an oracle fails that [Run] checks too, except that Scenario.Desired is not called.
 //
-// While a reconcile fails, or the status says that the spec is refused, objects may also remain as they were. The way
-// back must work. A refused change that was made in part is advice in the certificate, and so are labels and
-// annotations of the object that have an effect.
+// While a reconcile fails, or the status or a Warning event says that the spec is refused, objects may also remain as
+// they were. The way back must work. A refused change that was made in part is advice in the certificate. So are labels
+// and annotations of the object that have an effect, and numbers for which 0 has the same effect as no value.
 //
 // The failure has the fewest and smallest changes that lead to it. It is saved below testdata/converge, and the next
 // test run tries it first. With the flag -converge.html it is also written as a page.
@@ -171,6 +171,8 @@ type StatesFailure struct {
 	Walk, Faults []string
 	// Replay is the walk for the flag -converge.replay. It is empty for properties that have no effect.
 	Replay string
+	// Hint is the usual reason for such a failure, and its solution.
+	Hint string
 
 	failure *Failure
 }
@@ -190,6 +192,9 @@ func (f *StatesFailure) String() string {
 	}
 	if f.failure != nil {
 		b.WriteString(f.failure.Timeline())
+	}
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "hint: %s\n", f.Hint)
 	}
 	return b.String()
 }
@@ -222,8 +227,8 @@ type StatesCertificate struct {
 	Faults, FaultsLeft, FaultProperties int
 	// Runs is the number of runs without faults.
 	Runs int
-	// Advice lists what may be intended or not: refused changes that were made in part, and labels and annotations of the
-	// object that have an effect.
+	// Advice lists what may be intended or not: refused changes that were made in part, labels and annotations of the
+	// object that have an effect, and numbers whose 0 is taken for no value.
 	Advice []string
 	// LeftOut lists what was not checked or not tried, with the reasons.
 	LeftOut []string

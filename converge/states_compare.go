@@ -25,8 +25,10 @@ type newObject struct {
 
 	plan             *plan
 	created, deleted *state.Snapshot
-	// refused is set if the controller does not accept the spec.
+	// refused is set if the controller does not accept the spec, and err is the error of the last reconcile after the
+	// creation.
 	refused bool
+	err     error
 	// rejected is the error of the creation, if a webhook rejects it.
 	rejected error
 }
@@ -43,7 +45,7 @@ func (x *statesSearch) newObject(s stored) *newObject {
 	plan.reference = judge.NewReference(o)
 	n := &newObject{Reference: plan.reference, plan: plan, rejected: results[0].rejected}
 	n.created, n.deleted = n.At(settles[0]), n.At(settles[1])
-	n.refused = x.refused(&n.Outcome, settles[0])
+	n.refused, n.err = x.refused(&n.Outcome, settles[0]), n.ErrAt(settles[0])
 	x.news[s.key] = n
 	return n
 }
@@ -122,7 +124,7 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 		found := x.compare(n, want, previous, o.At(settles[i]))
 		found = slices.DeleteFunc(found, func(d state.Difference) bool { return remaining[d.Name] })
 		if len(found) > 0 {
-			return pathViolation(found, w[i]), i + 1, true
+			return pathViolation(found, w[i], o.ErrAt(settles[i])), i + 1, true
 		}
 		if w[i].Deleted {
 			for name := range plan.reader().Flatten(o.At(settles[i]).Literal()) {
@@ -177,7 +179,8 @@ func (x *statesSearch) expected(s walk.Spec, before string, results []stored) (*
 	return nil, nil
 }
 
-func pathViolation(found []state.Difference, s walk.Spec) Violation {
+// pathViolation reports differences from the state of a new object. err is the error of the last reconcile.
+func pathViolation(found []state.Difference, s walk.Spec, err error) Violation {
 	slices.SortStableFunc(found, func(a, b state.Difference) int { return cmp.Compare(a.Rank(), b.Rank()) })
 	first := found[0]
 	v := Violation{Oracle: OraclePath, Cause: first.Cause, About: first.Name, Message: first.Lines[0]}
@@ -186,11 +189,19 @@ func pathViolation(found []state.Difference, s walk.Spec) Violation {
 	} else {
 		v.Message += ", compared with a new object"
 	}
+	if err != nil {
+		v.Message += failsWith(err)
+	}
 	v.Details = slices.Clone(first.Lines[1:])
 	for _, d := range found[1:] {
 		v.Details = append(v.Details, d.Lines...)
 	}
 	return v
+}
+
+// failsWith describes the error of the last reconcile, as the end of a message.
+func failsWith(err error) string {
+	return "; the last reconcile fails: " + phrase.FirstLine(err.Error())
 }
 
 // masks returns the fields that may differ from a new object: those that differ between two new objects, and those that

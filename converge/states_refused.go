@@ -20,33 +20,31 @@ import (
 	"trueup.dev/internal/memapi/specs"
 )
 
-// refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, it did not
-// observe the last generation, or the status says so.
+// refused reports whether the controller did not accept the spec at a Settle: the last reconcile has failed, the object
+// is not Ready or has a warning although the first one is Ready or has none, or the status says so.
 func (x *statesSearch) refused(o *judge.Outcome, settle int) bool {
-	at := slices.Index(o.SettledAt, settle)
-	if at < 0 {
-		return false
+	obj, err := x.primaryIn(o.At(settle)), o.ErrAt(settle)
+	if err != nil || obj == nil {
+		return err != nil
 	}
-	obj := x.primaryIn(o.Settled[at])
-	if o.SettledErrs[at] != nil || obj == nil {
-		return o.SettledErrs[at] != nil
-	}
-	if observed := state.StatusOf(obj).Observed; observed != 0 && observed != obj.GetGeneration() {
+	ready := state.StatusOf(obj).Ready(obj.GetGeneration())
+	if x.firstReady && !ready || !x.firstWarned && o.Warnings.About(obj) {
 		return true
 	}
-	return slices.ContainsFunc(refusalsOf(obj, x.firstReady), func(refusal string) bool {
-		return !slices.Contains(x.harmless, refusal)
-	})
+	return slices.ContainsFunc(refusalsOf(obj), func(refusal string) bool { return !slices.Contains(x.harmless, refusal) })
 }
 
 // learnStatus learns from the object as users create it first. If it is Ready, what its status says is not a refusal,
-// and an object that is not Ready does not claim to have the state of its spec.
-func (x *statesSearch) learnStatus(obj client.Object) {
+// and an object that is not Ready does not claim to have the state of its spec. If there is no warning about it, a
+// warning about another one says that its spec is refused.
+func (x *statesSearch) learnStatus(o *judge.Outcome, settle int) {
+	obj := x.primaryIn(o.At(settle))
 	if obj == nil {
 		return
 	}
+	x.firstWarned = o.Warnings.About(obj)
 	if x.firstReady = state.StatusOf(obj).Ready(obj.GetGeneration()); x.firstReady {
-		x.harmless = refusalsOf(obj, true)
+		x.harmless = refusalsOf(obj)
 	}
 }
 
@@ -70,9 +68,8 @@ var refusals = []string{
 	"conflict", "denied", "notallowed", "blocked", "taken", "stalled",
 }
 
-// refusalsOf lists what a status has that says that the controller does not act on the spec. That is a condition Ready
-// that is not true, if unready is set, and a word anywhere else.
-func refusalsOf(obj client.Object, unready bool) []string {
+// refusalsOf lists what a status has that says that the controller does not act on the spec.
+func refusalsOf(obj client.Object) []string {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil
@@ -91,7 +88,7 @@ func refusalsOf(obj client.Object, unready bool) []string {
 		status, _ := condition["status"].(string)
 		reason, _ := condition["reason"].(string)
 		holds := status == string(metav1.ConditionTrue)
-		if refuses(kind) && holds || !holds && !refuses(kind) && refuses(reason) || unready && kind == "Ready" && !holds {
+		if refuses(kind) && holds || !holds && !refuses(kind) && refuses(reason) {
 			found = append(found, kind+" "+status+" "+reason)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,6 +33,11 @@ type titler struct {
 	archives bool
 	// behind reports a condition of the first generation.
 	behind bool
+	// warns leaves the page as it is if a title is not accepted, and records a warning. always records one for each title.
+	warns, always bool
+	// bare reports no conditions.
+	bare     bool
+	recorder record.EventRecorder
 }
 
 func (r *titler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -43,11 +49,20 @@ func (r *titler) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, r.archive(ctx, page)
 	}
 	accepted := strings.ToLower(page.Spec.Title) == page.Spec.Title
+	if r.always || r.warns && !accepted {
+		r.recorder.Event(page, corev1.EventTypeWarning, "Noted", "the title has capital letters")
+	}
+	if r.warns && !accepted {
+		return reconcile.Result{}, nil
+	}
 	var err error
 	for i, name := range []string{"first", "second"} {
 		if accepted || r.late && i == 0 {
 			err = errors.Join(err, r.write(ctx, page, name))
 		}
+	}
+	if r.bare {
+		return reconcile.Result{}, err
 	}
 	before := slices.Clone(page.Status.Conditions)
 	ready := metav1.Condition{
@@ -99,7 +114,7 @@ func (r *titler) archive(ctx context.Context, page *Page) error {
 func titleScenario(r titler) Scenario {
 	s := pageScenario(nil)
 	s.New = func(e Env) reconcile.Reconciler {
-		r.Client, r.cloud = e.Client, e.Cloud
+		r.Client, r.cloud, r.recorder = e.Client, e.Cloud, e.Recorder
 		return &r
 	}
 	s.Steps = Lifecycle(&Page{
@@ -120,11 +135,15 @@ func TestStatesOfRefusedSpecs(t *testing.T) {
 		oracle Oracle
 		advice string
 	}{
-		"not Ready":                        {titler: titler{}},
-		"an error":                         {titler: titler{fails: true}},
-		"an older condition while waiting": {titler: titler{behind: true}},
-		"a word that is always there":      {titler: titler{noted: true}},
-		"a bug next to such a word":        {titler: titler{noted: true, stale: true}, oracle: OraclePath},
+		"not Ready":                           {titler: titler{}},
+		"an error":                            {titler: titler{fails: true}},
+		"an older condition while waiting":    {titler: titler{behind: true}},
+		"a word that is always there":         {titler: titler{noted: true}},
+		"a bug next to such a word":           {titler: titler{noted: true, stale: true}, oracle: OraclePath},
+		"a warning, and no condition Ready":   {titler: titler{warns: true}},
+		"a warning, and no conditions at all": {titler: titler{warns: true, bare: true}},
+		"a bug next to a warning":             {titler: titler{warns: true, bare: true, stale: true}, oracle: OraclePath},
+		"a warning that is always there":      {titler: titler{warns: true, bare: true, always: true}, oracle: OraclePath},
 		"half a change": {
 			titler: titler{late: true, fails: true},
 			advice: "is refused, but has changed ConfigMap default/first, and not ConfigMap default/second",

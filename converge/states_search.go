@@ -36,9 +36,9 @@ type statesSearch struct {
 	// foreign are a label and an annotation that users add.
 	foreign acceptedProperty
 	// firstReady is set if the first object becomes Ready, and harmless is what its status has then that would be a
-	// refusal otherwise.
-	firstReady bool
-	harmless   []string
+	// refusal otherwise. firstWarned is set if there is a warning about it.
+	firstReady, firstWarned bool
+	harmless                []string
 	// halves are the half changes that were reported.
 	halves map[string]bool
 	cert   StatesCertificate
@@ -98,7 +98,7 @@ func (x *statesSearch) learn() {
 	for plan.random.Find(one.Settled, x.run(plan).Settled) { // names that contain random ones are found next
 		one = x.run(plan)
 	}
-	x.learnStatus(x.primaryIn(one.At(settles[0])))
+	x.learnStatus(&one, settles[0])
 }
 
 // try checks a walk, and returns the failure with the fewest changes.

@@ -130,17 +130,28 @@ func (x *statesSearch) faults() *StatesFailure {
 	order := slices.Clone(x.accepted)
 	random := rand.New(rand.NewPCG(x.options.Seed, 6))
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	order = slices.DeleteFunc(order, func(p acceptedProperty) bool { return len(p.specs) == 0 })
+	order = slices.DeleteFunc(order, func(p acceptedProperty) bool { return x.notRefused(p) == nil })
 	for i, p := range order {
 		if x.outOf(0.9) {
 			x.leaveOut("no faults are injected while the other %s change", properties(len(order)-i))
 			return nil
 		}
-		w := walk.Walk{p.context, p.specs[0], p.context}
+		w := walk.Walk{p.context, *x.notRefused(p), p.context}
 		if failure := x.withFaults(w); failure != nil {
 			return failure
 		}
 		x.cert.FaultProperties++
+	}
+	return nil
+}
+
+// notRefused returns the first spec in which a property has another value and which the controller does not refuse, or
+// nil. While a spec is refused, what a fault destroys may remain as it is.
+func (x *statesSearch) notRefused(p acceptedProperty) *walk.Spec {
+	for i, s := range p.specs {
+		if !x.newObject(x.admit(walk.Walk{s})[0]).refused {
+			return &p.specs[i]
+		}
 	}
 	return nil
 }
@@ -175,7 +186,9 @@ func (x *statesSearch) withFaults(w walk.Walk) *StatesFailure {
 // explain describes the failure of a walk.
 func (x *statesSearch) explain(w walk.Walk, f *Failure) *StatesFailure {
 	f.Replay, f.walk = w.Encode(x.options.Seed, f.schedule), w.Describe(x.content)
-	return &StatesFailure{Violation: f.Violation, Walk: f.walk, Faults: f.Faults, Replay: f.Replay, failure: f}
+	return &StatesFailure{
+		Violation: f.Violation, Walk: f.walk, Faults: f.Faults, Replay: f.Replay, Hint: f.Hint, failure: f,
+	}
 }
 
 // effects fails if properties have no effect.
@@ -188,19 +201,23 @@ func (x *statesSearch) effects() *StatesFailure {
 		}
 		ignored = append(ignored, path)
 		var tried []string
+		fails := ""
 		for _, s := range p.specs {
 			for _, change := range s.Changes {
 				if slices.Equal(change.Path, p.Path) {
 					tried = append(tried, change.Value.String())
 				}
 			}
+			if err := x.newObject(x.admit(walk.Walk{s})[0]).err; err != nil {
+				fails = failsWith(err)
+			}
 		}
-		details = append(details, fmt.Sprintf("%s: tried %s", path, strings.Join(tried, ", ")))
+		details = append(details, fmt.Sprintf("%s: tried %s%s", path, strings.Join(tried, ", "), fails))
 	}
 	if len(ignored) == 0 {
 		return nil
 	}
-	return &StatesFailure{Violation: Violation{
+	f := &Failure{Violation: Violation{
 		Oracle: OracleEffect, Cause: CauseIgnored, About: ignored[0],
 		Message: fmt.Sprintf(
 			"no value changes the state: %s. Add values to Space.Values, or declare it in Space.Ignored with a reason",
@@ -208,6 +225,8 @@ func (x *statesSearch) effects() *StatesFailure {
 		),
 		Details: details,
 	}}
+	f.explainMistake()
+	return &StatesFailure{Violation: f.Violation, Hint: f.Hint}
 }
 
 func (x *statesSearch) mayBeIgnored(path string) bool {

@@ -3,6 +3,8 @@
 package converge
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -194,4 +196,90 @@ func TestStatesOfController(t *testing.T) {
 	if c := report.Certificate; c.Changed == 0 || c.Faults == 0 {
 		t.Errorf("%+v", c)
 	}
+}
+
+// TestStatesHints checks the message and the hint of failures that a change of the spec leads to.
+func TestStatesHints(t *testing.T) {
+	errFixed, errColor := errors.New("the title cannot change"), errors.New("the color is unknown")
+	for name, test := range map[string]struct {
+		fill func(config *corev1.ConfigMap, page *Page) error
+		// fails is returned for each page with a color.
+		fails error
+		// message is a part of the message and the details, and hint a part of the hint.
+		message, hint string
+	}{
+		"each reconcile fails": {
+			fill: func(config *corev1.ConfigMap, page *Page) error {
+				if title, ok := config.Data["title"]; ok && title != page.Spec.Title {
+					return errFixed
+				}
+				return fillPage(config, page)
+			},
+			message: "compared with a new object; the last reconcile fails: the title cannot change",
+			hint:    "see the error of the last one",
+		},
+		"only created": {
+			fill: func(config *corev1.ConfigMap, page *Page) error {
+				if config.Data != nil {
+					return nil
+				}
+				return fillPage(config, page)
+			},
+			message: "ConfigMap default/a: data.", hint: "an existing object keeps a value of an earlier spec",
+		},
+		"only added": {
+			fill: func(config *corev1.ConfigMap, page *Page) error {
+				data := maps.Clone(config.Data)
+				if err := fillPage(config, page); err != nil {
+					return err
+				}
+				if config.Data["theme-"+page.Spec.Theme] = "yes"; data != nil {
+					maps.Copy(data, config.Data)
+					config.Data = data
+				}
+				return nil
+			},
+			message: " should not be set", hint: "a value of an earlier spec remains",
+		},
+		"no effect": {
+			fill: pageWithoutColorAlone, message: "spec.color: tried", hint: "the reconciler does not read the property",
+		},
+		"no effect but an error": {
+			fill: pageWithoutColorAlone, fails: errColor, message: "; the last reconcile fails: the color is unknown",
+			hint: "the reconciler does not read the property",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pageScenario(test.fill)
+			inner := s.New
+			s.New = func(e Env) reconcile.Reconciler {
+				r := inner(e)
+				return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+					result, err := r.Reconcile(ctx, req)
+					page := &Page{}
+					if err != nil || test.fails == nil || e.Client.Get(ctx, req.NamespacedName, page) != nil || page.Spec.Color == "" {
+						return result, err
+					}
+					return result, test.fails
+				})
+			}
+			f := checkStates(t, s).Failure
+			if f == nil {
+				t.Fatal("not found")
+			}
+			if text := strings.Join(append(f.Violation.Details, f.Violation.Message), "\n"); !strings.Contains(text, test.message) {
+				t.Errorf("got %q, want %q", text, test.message)
+			}
+			if !strings.Contains(f.Hint, test.hint) || !strings.Contains(f.String(), "hint: "+f.Hint) {
+				t.Errorf("got %q, want %q in:\n%s", f.Hint, test.hint, f)
+			}
+		})
+	}
+}
+
+// pageWithoutColorAlone ignores a property.
+func pageWithoutColorAlone(config *corev1.ConfigMap, page *Page) error {
+	err := fillPage(config, page)
+	delete(config.Data, "color")
+	return err
 }

@@ -298,6 +298,46 @@ var hintTable = []hintRow{
 		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Overtaken),
 		hint: "concurrent reconciles share state: keep the state of a reconcile in local variables, and lock everything else",
 	},
+
+	// States: no fault explains these.
+	{
+		oracle: finding.OraclePath, shown: says("the last reconcile fails"),
+		hint: "after these changes each reconcile fails, see the error of the last one: what earlier specs have left must not " +
+			"stop it",
+	},
+	{
+		oracle: finding.OraclePath, cause: finding.CauseUnexpected, shown: says("compared with the deletion"),
+		hint: "what an earlier spec required outlives the object: set owner references, or let the cleanup find by label what " +
+			"exists, and not by the last spec what should exist",
+	},
+	{
+		oracle: finding.OraclePath, cause: finding.CauseUnexpected,
+		hint: "what an earlier spec required remains: in each reconcile, list what exists by label or owner, and delete what " +
+			"the present spec does not require",
+	},
+	{
+		oracle: finding.OraclePath, cause: finding.CauseMissing,
+		hint: "what the spec requires is not created after another spec: decide by what exists now, and not by what was " +
+			"recorded for an earlier spec",
+	},
+	{
+		oracle: finding.OraclePath, cause: finding.CauseDifferent, shown: says(": status."),
+		hint: "the status still describes an earlier spec: compute all of it in each reconcile, and remove what no longer holds",
+	},
+	{
+		oracle: finding.OraclePath, cause: finding.CauseDifferent, shown: says(" should not be set"),
+		hint: "a value of an earlier spec remains: remove what the present spec does not have, instead of adding to what exists",
+	},
+	{
+		oracle: finding.OraclePath, cause: finding.CauseDifferent,
+		hint: "an existing object keeps a value of an earlier spec: in each reconcile, compare and write all fields that the " +
+			"spec determines, also those for which it has no value now",
+	},
+	{
+		oracle: finding.OracleEffect,
+		hint: "the reconciler does not read the property, or replaces each of these values by the same default; if it reads the " +
+			"property only together with another one, set that one in the scenario",
+	},
 }
 
 const (

@@ -94,13 +94,14 @@ func (o *statusOracle) conditionGeneration(name string, condition metav1.Conditi
 	)
 }
 
-// settled checks that the status of primary objects is of their last generation, unless the last reconcile has failed.
+// settled checks that the status of primary objects is of their last generation, unless the last reconcile has failed. A
+// controller that refuses a spec with a warning may leave the status as it is.
 func (o *statusOracle) settled() {
 	if o.Trace.LastError() != nil {
 		return
 	}
 	for _, obj := range o.World.Server.List(o.Running.Primary) {
-		if obj.GetDeletionTimestamp() != nil {
+		if obj.GetDeletionTimestamp() != nil || o.Trace.MayFail && o.Trace.Warnings().About(obj) {
 			continue // the deletion is another generation, which another finalizer may delay
 		}
 		status, name, generation := state.StatusOf(obj), o.primaryName(obj), obj.GetGeneration()

@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +11,7 @@ import (
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/world"
 )
 
 // Outcome is the result of a run.
@@ -23,6 +25,7 @@ type Outcome struct {
 	SettledAt []int
 	// SettledErrs are the errors of the last reconciles before each Settle.
 	SettledErrs []error
+	Warnings    world.Warnings
 	// Skipped are the Settles that users did not wait for because of a fault.
 	Skipped    []int
 	Reconciles int
@@ -60,6 +63,14 @@ func (o *Outcome) At(step int) *state.Snapshot {
 		}
 	}
 	return &state.Snapshot{}
+}
+
+// ErrAt returns the error of the last reconcile before the end of a step, or nil.
+func (o *Outcome) ErrAt(step int) error {
+	if at := slices.Index(o.SettledAt, step); at >= 0 {
+		return o.SettledErrs[at]
+	}
+	return nil
 }
 
 // Reference has the runs without faults, which other runs are compared to.

@@ -7,16 +7,21 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/world"
 	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/engine/lifecycle"
+	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/internal/offline"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
@@ -56,6 +61,51 @@ func newManager(p *Process, c client.Client) *processManager {
 	// They are metrics of the test's process, and cost time.
 	observe.Of(m).Remove(metrics.Default())
 	return m
+}
+
+// GetEventRecorder implements [cluster.Cluster].
+func (m *processManager) GetEventRecorder(string) ctrlrecorder.EventRecorder {
+	return eventRecorder{m.process}
+}
+
+// recorder drops all events. The trace has about which objects there were warnings.
+type recorder struct{ process *Process }
+
+var _ record.EventRecorder = recorder{}
+
+// Event implements [record.EventRecorder].
+func (r recorder) Event(obj runtime.Object, kind, _, _ string) { r.process.recorded(obj, kind) }
+
+// Eventf implements [record.EventRecorder].
+func (r recorder) Eventf(obj runtime.Object, kind, _, _ string, _ ...any) {
+	r.process.recorded(obj, kind)
+}
+
+// AnnotatedEventf implements [record.EventRecorder].
+func (r recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, _, _ string, _ ...any) {
+	r.process.recorded(obj, kind)
+}
+
+// eventRecorder is a recorder of the other API for events.
+type eventRecorder struct{ process *Process }
+
+// Eventf implements [ctrlrecorder.EventRecorder].
+func (r eventRecorder) Eventf(obj, _ runtime.Object, kind, _, _, _ string, _ ...any) {
+	r.process.recorded(obj, kind)
+}
+
+// AnnotatedEventf implements [ctrlrecorder.EventRecorder].
+func (r eventRecorder) AnnotatedEventf(
+	obj, _ runtime.Object, _ map[string]string, kind, _, _, _ string, _ ...any,
+) {
+	r.process.recorded(obj, kind)
+}
+
+// recorded is called for each event.
+func (p *Process) recorded(about runtime.Object, kind string) {
+	if obj, ok := about.(client.Object); ok && kind == corev1.EventTypeWarning && !nilcheck.IsNil(obj) {
+		p.run.trace.Warn(obj)
+	}
 }
 
 // ProcessOf returns the process of a manager that a set-up was called with, or nil for other managers.

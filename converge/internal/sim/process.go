@@ -43,7 +43,7 @@ type Process struct {
 	APIReader client.Reader
 	// Cache is where Client reads from.
 	Cache ctrlcache.Cache
-	// Recorder drops all events.
+	// Recorder drops all events. The trace has about which objects there were warnings.
 	Recorder record.EventRecorder
 	Manager  ctrlmanager.Manager
 

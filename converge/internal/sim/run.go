@@ -304,7 +304,7 @@ func (r *run) outcome() judge.Outcome {
 	return judge.Outcome{
 		Violations: r.verdict.Violations, Advices: r.verdict.Advices, Points: r.faults.points, Injected: r.faults.injected,
 		Settled: r.trace.Settled, SettledAt: r.trace.SettledAt, SettledErrs: r.trace.SettledErrs,
-		Skipped: r.users.skipped, Reconciles: r.trace.Reconciles,
+		Warnings: r.trace.Warnings(), Skipped: r.users.skipped, Reconciles: r.trace.Reconciles,
 		Ledger: r.oracles.Duplicates.Ledger, Readies: r.oracles.Status.Readies, NoOps: r.trace.NoOps,
 		Requests: r.trace.Requests, Processes: r.processes.last(), Starts: r.faults.starts,
 	}

@@ -26,8 +26,6 @@ type scheduler struct {
 	longTimed map[world.RequestOf]bool
 	// waited are the requests whose long timer has expired since the last Settle.
 	waited map[world.RequestOf]wait
-	// mayFail is set during a Settle at which a request that fails again and again is idle.
-	mayFail bool
 }
 
 // deferredAction is an action that is due at a time.
@@ -152,7 +150,7 @@ func (s *scheduler) finished(a *activity) {
 		s.longTimed[a.RequestOf] = true
 	}
 	switch {
-	case a.Err != nil && !s.mayFail || a.Panicked != nil || len(a.Failed) > 0 || a.Refused:
+	case a.Err != nil && !s.trace.MayFail || a.Panicked != nil || len(a.Failed) > 0 || a.Refused:
 		delete(s.Idle, a.RequestOf) // a retry may succeed
 	case a.Changes == s.trace.Changes:
 		s.Idle[a.RequestOf] = s.Idle[a.RequestOf].Next(s.LastChange)

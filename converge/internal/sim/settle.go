@@ -18,7 +18,7 @@ const stayTime = 61 * time.Second
 // settle waits until the controller is idle, injects the faults of that moment, and lets the oracles check the state.
 func (r *run) settle() {
 	r.trace.User("settle", true, false, nil)
-	r.scheduler.mayFail = r.machine.Steps[r.trace.Step].MayFail
+	r.trace.MayFail = r.machine.Steps[r.trace.Step].MayFail
 	r.scheduler.startSettle()
 	clear(r.scheduler.waited)
 	r.work(time.Time{})

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -35,7 +34,7 @@ func (r *run) start(program *Program, number int, stale ...staleStart) {
 	}
 	base := r.world.Server.Client(p.program.Client)
 	cached := newProcessClient(base, p, false)
-	p.Client, p.APIReader, p.Recorder = cached, newProcessClient(base, p, true), &record.FakeRecorder{}
+	p.Client, p.APIReader, p.Recorder = cached, newProcessClient(base, p, true), recorder{p}
 	p.direct = &controllerQueue{process: p, limiter: newRateLimiter()}
 	m := newManager(p, cached)
 	p.Cache, p.Manager = m.cache, m

@@ -3,6 +3,8 @@
 package world
 
 import (
+	"maps"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,12 +48,44 @@ type Trace struct {
 	Settled     []*state.Snapshot
 	SettledAt   []int
 	SettledErrs []error
+
+	// MayFail is set during a Settle at which a reconcile may fail indefinitely: the error may be about the spec.
+	MayFail bool
+	// warnings are the generations of objects about which there was a warning last. Reconciles write it.
+	warnings Warnings
+	mu       sync.Mutex
+}
+
+// Warnings are the generations of objects about which there was a warning last.
+type Warnings map[types.UID]int64
+
+// About reports whether there was a warning about the present generation of an object.
+func (w Warnings) About(obj client.Object) bool {
+	generation, ok := w[obj.GetUID()]
+	return ok && generation == obj.GetGeneration()
 }
 
 // Settle records the state at a Settle.
 func (t *Trace) Settle(s *state.Snapshot) {
 	t.Settled, t.SettledAt = append(t.Settled, s), append(t.SettledAt, t.Step)
 	t.SettledErrs = append(t.SettledErrs, t.LastError())
+}
+
+// Warn records a warning about an object.
+func (t *Trace) Warn(obj client.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.warnings == nil {
+		t.warnings = Warnings{}
+	}
+	t.warnings[obj.GetUID()] = obj.GetGeneration()
+}
+
+// Warnings returns a copy of the warnings.
+func (t *Trace) Warnings() Warnings {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.warnings)
 }
 
 // LastError returns the error of the last reconcile that has ended.
