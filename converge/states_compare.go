@@ -4,6 +4,7 @@ package converge
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -236,27 +237,112 @@ func (h HistoryDependent) isFor(name string) bool {
 // effectsOf returns how the states of two specs differ, apart from the spec itself.
 func (x *statesSearch) effectsOf(one, other *newObject) []state.Difference {
 	for {
-		var effects []state.Difference
-		for _, d := range one.plan.reader().Differences(one.created, other.created, one.Masked) {
-			if d.Name == x.primaryName() {
-				d.Lines = slices.DeleteFunc(slices.Clone(d.Lines), func(line string) bool {
-					field := strings.TrimPrefix(line, d.Name+": ")
-					return !strings.HasPrefix(field, "status") && !strings.HasPrefix(field, "metadata") ||
-						slices.ContainsFunc(foreignFields, func(name string) bool {
-							return strings.HasPrefix(field, foreignPath(name).String())
-						})
-				})
-			}
-			if len(d.Lines) > 0 {
-				effects = append(effects, d)
-			}
-		}
+		effects := x.differencesOf(one, other)
 		if len(effects) == 0 || one.Repeated {
 			return effects
 		}
-		one.plan.repeat(x.t, &one.Baseline) // the difference may be one of each run
+		one.plan.repeat(x.t, &one.Baseline)
 	}
+}
+
+// differencesOf returns how the states of two specs differ, apart from the spec itself.
+func (x *statesSearch) differencesOf(one, other *newObject) []state.Difference {
+	var found []state.Difference
+	for _, d := range one.plan.reader().Differences(one.created, other.created, one.Masked) {
+		if d.Name == x.primaryName() {
+			d.Lines = slices.DeleteFunc(slices.Clone(d.Lines), func(line string) bool {
+				field := strings.TrimPrefix(line, d.Name+": ")
+				return !strings.HasPrefix(field, "status") && !strings.HasPrefix(field, "metadata") ||
+					slices.ContainsFunc(foreignFields, func(name string) bool {
+						return strings.HasPrefix(field, foreignPath(name).String())
+					})
+			})
+		}
+		if len(d.Lines) > 0 {
+			found = append(found, d)
+		}
+	}
+	return found
 }
 
 // affects reports whether two specs lead to different states, apart from the spec itself.
 func (x *statesSearch) affects(one, other *newObject) bool { return len(x.effectsOf(one, other)) > 0 }
+
+// adviseZero reports a number for which 0 has the same effect as no value, although another number shows in a child, or
+// has that effect, too. Then 0 is taken for a value that is not set, which may be intended. All these specs were tried.
+func (x *statesSearch) adviseZero(p acceptedProperty) {
+	numbers := map[string]*newObject{}
+	for _, s := range p.specs {
+		if value := x.valueIn(s, p.Path); isNumber(value.Content) {
+			numbers[value.String()] = x.newObject(x.admit(walk.Walk{s})[0])
+		}
+	}
+	if len(numbers) == 0 {
+		return
+	}
+	with := func(value specs.Value) *newObject {
+		stored := x.admit(walk.Walk{p.context.With(specs.Change{Path: p.Path, Value: value})})[0]
+		if stored.rejected != nil {
+			return nil
+		}
+		return x.newObject(stored)
+	}
+	zero, unset := with(specs.Value{Content: int64(0)}), with(specs.Value{Unset: true})
+	if zero == nil || unset == nil || zero.refused || len(x.differencesOf(zero, unset)) > 0 {
+		return
+	}
+	for _, number := range phrase.SortedKeys(numbers) {
+		if number == "0" || numbers[number].refused {
+			continue
+		}
+		if text := x.takenForUnset(zero, numbers[number], number); text != "" {
+			x.cert.Advice = append(x.cert.Advice, fmt.Sprintf(
+				"%s = 0 has the same effect as no value: %s. A pointer tells them apart, or a minimum in the schema rejects 0",
+				p.Path, text,
+			))
+			return
+		}
+	}
+}
+
+// takenForUnset describes what shows that 0 does not have an effect of its own, compared with another number, or returns
+// "".
+func (x *statesSearch) takenForUnset(zero, other *newObject, number string) string {
+	if len(x.differencesOf(zero, other)) == 0 {
+		return number + " has it, too"
+	}
+	zeros, numbers := zero.plan.reader().Flatten(zero.created), other.plan.reader().Flatten(other.created)
+	for _, name := range phrase.SortedKeys(numbers) {
+		if name == x.primaryName() || zeros[name] == nil {
+			continue
+		}
+		now := zeros[name].Read()
+		for _, path := range phrase.SortedKeys(numbers[name].Read()) {
+			f := numbers[name].Read()[path]
+			if g, ok := now[path]; ok && text(f) == number && text(g) != number && text(g) != "0" {
+				return fmt.Sprintf("%s: %s is %s, and %s if %s is written", name, path, g.Value, number, number)
+			}
+		}
+	}
+	return ""
+}
+
+// text is the value of a field without the quotes of a text.
+func text(f state.Field) string { return strings.Trim(f.Value, `"`) }
+
+// valueIn returns the value of a property in a spec.
+func (s *specSpace) valueIn(spec walk.Spec, path specs.Path) specs.Value {
+	content := runtime.DeepCopyJSON(s.content)
+	for _, change := range walk.Sorted(spec.Changes) {
+		change.Apply(content)
+	}
+	return walk.ValueIn(content, path)
+}
+
+func isNumber(content any) bool {
+	switch content.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}

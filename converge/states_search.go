@@ -216,6 +216,7 @@ func (x *statesSearch) observe(p acceptedProperty) {
 	for _, s := range p.specs {
 		if x.affects(without, x.newObject(x.admit(walk.Walk{s})[0])) {
 			x.affecting[p.Path.String()] = true
+			x.adviseZero(p)
 			return
 		}
 	}

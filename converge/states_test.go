@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"trueup.dev/converge/internal/walk"
@@ -282,4 +284,50 @@ func pageWithoutColorAlone(config *corev1.ConfigMap, page *Page) error {
 	err := fillPage(config, page)
 	delete(config.Data, "color")
 	return err
+}
+
+// TestStatesOfZero has a size that may be 0. A reconciler that replaces it by a default, because it cannot tell it from
+// no size, gets advice.
+func TestStatesOfZero(t *testing.T) {
+	for name, test := range map[string]struct {
+		least int64
+		want  []string
+	}{
+		"0 is shown": {},
+		"0 is taken for no size": {2, []string{
+			`spec.size = 0 has the same effect as no value: ConfigMap default/a: data.size is "2", and 1 if 1 is written. ` +
+				"A pointer tells them apart, or a minimum in the schema rejects 0",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := titleScenario(titler{})
+			definition := pageDefinition()
+			specs := &definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+			spec := (*specs)["spec"]
+			size := spec.Properties["size"]
+			size.Minimum = new(0.0)
+			spec.Properties["size"] = size
+			(*specs)["spec"] = spec
+			s.CRDs = []client.Object{definition}
+			s.New = func(e Env) reconcile.Reconciler {
+				return &pager{e.Client, func(config *corev1.ConfigMap, page *Page) error {
+					if page.Spec.Size == 0 {
+						page.Spec.Size = test.least
+					}
+					return fillPage(config, page)
+				}}
+			}
+			s.Steps = Lifecycle(&Page{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: PageSpec{Title: "hello", Size: 3},
+			})
+			delete(s.Space.Skip, "spec.size")
+			report := checkStates(t, s)
+			if report.Failure != nil {
+				t.Fatal(report.Failure)
+			}
+			if diff := cmp.Diff(test.want, report.Certificate.Advice); diff != "" {
+				t.Errorf("advice (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
