@@ -154,7 +154,7 @@ func (x *statesSearch) compare(n *newObject, want, before, got *state.Snapshot) 
 		}
 		found = slices.DeleteFunc(found, func(d state.Difference) bool {
 			return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
-				return h.Field == "" && h.isFor(d.Name)
+				return h.Field == "" && x.isFor(h, d.Name)
 			})
 		})
 		if len(found) == 0 || n.Repeated {
@@ -226,15 +226,12 @@ func (x *statesSearch) masks(n *newObject, want, got *state.Snapshot) map[string
 
 func (x *statesSearch) dependsOnHistory(name, path string, f state.Field) bool {
 	return slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool {
-		return h.Field != "" && h.isFor(name) && (state.Within(path, h.Field) || state.Within(f.Mask, h.Field))
+		return h.Field != "" && x.isFor(h, name) && (state.Within(path, h.Field) || state.Within(f.Mask, h.Field))
 	})
 }
 
-func (h HistoryDependent) isFor(name string) bool {
-	return h.Object == nil || strings.HasPrefix(name, kindName(h.Object)+" ")
-}
-
-// effectsOf returns how the states of two specs differ, apart from the spec itself.
+// effectsOf returns how the states of two specs differ, apart from the spec itself. It executes further runs without
+// faults before it returns a difference, which may be one of each run.
 func (x *statesSearch) effectsOf(one, other *newObject) []state.Difference {
 	for {
 		effects := x.differencesOf(one, other)

@@ -181,15 +181,19 @@ func (h HistoryDependent) name() string {
 	case h.Object == nil:
 		return h.Field
 	case h.Field == "":
-		return kindName(h.Object)
+		return phrase.KindOf(h.Object)
 	default:
-		return kindName(h.Object) + " " + h.Field
+		return phrase.KindOf(h.Object) + " " + h.Field
 	}
 }
 
-func kindName(obj client.Object) string {
-	kind, _, _ := strings.Cut(phrase.Describe(obj), " ")
-	return kind
+// isFor reports whether a field of an object may depend on earlier specs.
+func (s *specSpace) isFor(h HistoryDependent, name string) bool {
+	if h.Object == nil {
+		return true
+	}
+	gvk, err := gvkOf(s.plan, h.Object)
+	return err == nil && strings.HasPrefix(name, gvk.Kind+" ")
 }
 
 // object returns the object with a spec.

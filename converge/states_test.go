@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -329,5 +331,22 @@ func TestStatesOfZero(t *testing.T) {
 				t.Errorf("advice (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// generic is a type whose name in Go is not the name of its kind.
+type generic[T any] struct{ corev1.ConfigMap }
+
+// TestHistoryDependentOfGenericType finds the kind of a field in the scheme.
+func TestHistoryDependentOfGenericType(t *testing.T) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Version: "v1", Kind: "Settings"}, &generic[Page]{})
+	space := &specSpace{plan: &plan{input: input{Scenario: Scenario{Scheme: scheme}}}}
+	h := HistoryDependent{Object: &generic[Page]{}, Field: "data"}
+	if !space.isFor(h, "Settings default/a") || space.isFor(h, "ConfigMap default/a") {
+		t.Error("the kind is not the one of the scheme")
+	}
+	if got, want := h.name(), "generic[Page] data"; got != want {
+		t.Errorf("got the name %q, want %q", got, want)
 	}
 }

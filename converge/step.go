@@ -195,7 +195,7 @@ func CreateOwned(owner, obj client.Object, manager string) Step {
 // ChangeOwned changes all objects of a kind that an object controls, for example their labels. Their names need not be
 // known. There must be at least one.
 func ChangeOwned[T client.Object](owner client.Object, kind T, what string, change func(T)) Step {
-	name := fmt.Sprintf("%s of each %s of %s", what, kindName(kind), phrase.Describe(owner))
+	name := fmt.Sprintf("%s of each %s of %s", what, phrase.KindOf(kind), phrase.Describe(owner))
 	return Do(name, func(ctx context.Context, c client.Client) error {
 		current := owner.DeepCopyObject().(client.Object)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {

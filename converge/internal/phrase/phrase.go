@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,9 +78,16 @@ func Shorten(s string) string {
 
 // Describe names an object in steps.
 func Describe(obj client.Object) string {
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = reflect.TypeOf(obj).Elem().Name()
-	}
-	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(obj))
+	return fmt.Sprintf("%s %s", KindOf(obj), client.ObjectKeyFromObject(obj))
 }
+
+// KindOf returns the kind of an object or, if the object does not have it, the name of its type, as code has it.
+func KindOf(obj client.Object) string {
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return typeArgumentPackage.ReplaceAllString(reflect.TypeOf(obj).Elem().Name(), "$1")
+}
+
+// typeArgumentPackage is the path of the package of a type argument, in the name of a generic type.
+var typeArgumentPackage = regexp.MustCompile(`([\[,*\]])[^\[\],*]*[./]`)
