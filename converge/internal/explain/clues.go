@@ -171,6 +171,38 @@ func isNotWrittenAfterCrash(f *Failure) []int {
 	return f.some(func(i int, e Entry) bool { return e.Turn == Dying && f.about() != "" && !f.after(i, f.writes) })
 }
 
+// isWrittenAfterCrash: the process ended, and the next one wrote the object of the violation.
+func isWrittenAfterCrash(f *Failure) []int {
+	return f.pair(func(_ int, e Entry) bool { return e.Turn == Dying }, func(_, later Entry) bool { return f.writes(later) })
+}
+
+// writesAfterStaleStart: a process started with a cache in the past, and wrote the object of the violation.
+func writesAfterStaleStart(f *Failure) []int {
+	return f.pair(
+		func(_ int, e Entry) bool { return e.Fault == inject.StaleStart },
+		func(_, later Entry) bool { return f.writes(later) },
+	)
+}
+
+// writesAfterError: a reconcile received an error, and then wrote the object of the violation.
+func writesAfterError(f *Failure) []int {
+	return f.pair(
+		func(_ int, e Entry) bool { return e.gotError() },
+		func(request, later Entry) bool { return later.Who == request.Who && f.writes(later) },
+	)
+}
+
+// deletesForeign: the process deleted an object that another client of the users had created, or objects after users had
+// orphaned them.
+func deletesForeign(f *Failure) []int {
+	return f.pair(func(_ int, e Entry) bool {
+		return e.Who == phrase.User && (strings.Contains(e.What, " creates ") || strings.HasPrefix(e.What, "orphan "))
+	}, func(step, later Entry) bool {
+		return later.isDeletion() && later.Object != "" &&
+			(strings.HasPrefix(step.What, "orphan ") || strings.HasSuffix(step.What, " creates "+later.Object))
+	})
+}
+
 // isNotRecreated: another client deleted the object of the violation, and the process did not write it afterwards.
 func isNotRecreated(f *Failure) []int {
 	return f.some(func(i int, e Entry) bool {
@@ -245,6 +277,17 @@ func firstIsNotInCache(f *Failure, first, second int) []int {
 func firstIsLost(f *Failure, first, _ int) []int {
 	if f.Entries[first].isLost() {
 		return []int{first}
+	}
+	return nil
+}
+
+// firstIsNotRecorded matches a creation whose reconcile failed or ended with its process.
+func firstIsNotRecorded(f *Failure, first, _ int) []int {
+	switch end := f.endOf(first); {
+	case end < 0:
+		return []int{first}
+	case f.Entries[end].Failed:
+		return []int{end}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/phrase"
 )
 
 // deletionThen returns a clue: after the users have deleted an object, an entry matches.
@@ -60,6 +61,72 @@ var (
 	// allFail: the last reconciles failed.
 	allFail = loops(func(e Entry) bool { return e.Failed })
 )
+
+// lastChange returns the index of the last change by users or actors, or -1.
+func (f *Failure) lastChange() int {
+	for i, e := range slices.Backward(f.Entries) {
+		if e.To == TheServer && e.Act == "" && !e.Failed && e.Who != "gc" {
+			return i
+		}
+	}
+	return -1
+}
+
+// isUnnoticed: no reconcile follows the last change by users or actors.
+func isUnnoticed(f *Failure) []int {
+	last := f.lastChange()
+	if last < 0 || f.after(last, func(e Entry) bool { return e.Turn == Beginning }) {
+		return nil
+	}
+	return []int{last}
+}
+
+// isMisdirected: the last change by users or actors, which is not a deletion, leads only to reconciles that find nothing.
+func isMisdirected(f *Failure) []int {
+	last := f.lastChange()
+	if last < 0 || strings.Contains(f.Entries[last].What, "delete") {
+		return nil
+	}
+	var found []int
+	for i, e := range f.Entries[last+1:] {
+		switch {
+		case e.Act == "":
+		case !e.isRead() || e.Reason != metav1.StatusReasonNotFound:
+			return nil
+		default:
+			found = append(found, last+1+i)
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return append(found, last)
+}
+
+// isAsleep: while users let time pass, no reconcile begins after the first minute, and none later.
+func isAsleep(f *Failure) []int {
+	return f.some(func(i int, e Entry) bool {
+		return e.Who == phrase.User && strings.HasPrefix(e.What, "wait ") &&
+			f.Entries[len(f.Entries)-1].At > e.At+time.Minute &&
+			!f.after(i, func(later Entry) bool { return later.Turn == Beginning && later.At > e.At+time.Minute })
+	})
+}
+
+// createsInEach: each of the last reconciles has created an object.
+func createsInEach(f *Failure) []int {
+	ends := loops(func(Entry) bool { return true })(f)
+	var found []int
+	for _, end := range ends {
+		made := f.some(func(_ int, e Entry) bool {
+			return e.Who == f.Entries[end].Who && e.isCreation() && e.Act != "apply"
+		})
+		if made == nil {
+			return nil
+		}
+		found = append(found, made...)
+	}
+	return found
+}
 
 // createsOverTime: the process still creates objects whenever time passes, and its requests poll.
 func createsOverTime(f *Failure) []int {

@@ -37,6 +37,11 @@ var hintTable = []hintRow{
 		hint: lostCreationHint,
 	},
 	{
+		oracle: finding.OracleDuplicates, shown: createdTwice(firstIsNotRecorded),
+		hint: "created again because the reconcile that created it first failed or ended before it had recorded that: use a " +
+			"name that does not change, or record the name before creating",
+	},
+	{
 		oracle: finding.OracleDuplicates, shown: isLostAndDeleted,
 		hint: "a creation that failed had taken effect: after an error, read what exists before undoing anything",
 	},
@@ -44,6 +49,11 @@ var hintTable = []hintRow{
 		oracle: finding.OracleDuplicates, cause: finding.CauseDeletedAgain, shown: deletesAfterStaleRead,
 		hint: "a deletion was based on a stale cache: use preconditions (UID, resource version), and read from the API " +
 			"server before an irreversible action",
+	},
+	{
+		oracle: finding.OracleDuplicates, faults: inject.SetOf(inject.StaleStart), shown: writesAfterStaleStart,
+		hint: "after a restart, a cache can be in the past: before an action that cannot be undone, read from the API server, or " +
+			"use preconditions (UID, resource version)",
 	},
 	{oracle: finding.OracleDuplicates, faults: inject.ErrorFaults, shown: swallowsError, hint: swallowedHint},
 
@@ -116,6 +126,7 @@ var hintTable = []hintRow{
 			"cluster-scoped",
 	},
 	{oracle: finding.OracleDeletion, shown: isOutside, hint: "delete it before removing the finalizer"},
+	{oracle: finding.OracleDeletion, cause: finding.CauseUnexpected, hint: notNeededHint},
 
 	{
 		oracle: finding.OracleIdempotence, cause: finding.CauseMissedWork, faults: inject.ErrorFaults, shown: swallowsError,
@@ -197,6 +208,10 @@ var hintTable = []hintRow{
 		hint: "each reconcile changes an object: compare before writing; defaults of the API server, the order of maps and " +
 			"lists, and times must not count as changes",
 	},
+	{
+		oracle: finding.OracleQuiescence, shown: createsInEach,
+		hint: "each reconcile creates an object: search for the existing one, or use a name that does not change",
+	},
 
 	{
 		oracle: finding.OracleStatus, cause: finding.CauseReadyBeforeRollout,
@@ -243,12 +258,11 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleEndState, faults: inject.ErrorFaults, shown: recordsError,
-		hint: "what the reconcile wrote because of the error remains: write it again when the error is over",
+		hint: recordedErrorHint,
 	},
 	{
 		oracle: finding.OracleEndState, faults: inject.ErrorFaults, shown: failedWriteIsNotRepeated,
-		hint: "the write that failed is not repeated, although its error was returned: decide by the current state, not by " +
-			"what was done before",
+		hint: notRepeatedHint,
 	},
 	{
 		oracle: finding.OracleEndState, faults: inject.SetOf(inject.TimeoutApplied), shown: failedWriteTookEffect,
@@ -299,6 +313,45 @@ var hintTable = []hintRow{
 		hint: "concurrent reconciles share state: keep the state of a reconcile in local variables, and lock everything else",
 	},
 
+	{
+		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Meanwhile), shown: writesAfterStaleRead,
+		hint: "a write was based on what was read before users changed it: send the resource version that was read, so that " +
+			"the API server rejects it, and do not read the object again in between",
+	},
+	{
+		oracle: finding.OracleEndState, cause: finding.CauseDifferent, faults: inject.CrashFaults,
+		shown: all(says(" should not be set"), isWrittenAfterCrash),
+		hint:  "the next process adds to what the first one has written: build the value from the spec, and not from what exists",
+	},
+	{
+		oracle: finding.OracleEndState, cause: finding.CauseDifferent, faults: inject.ErrorFaults,
+		shown: all(says(": status."), says(" should not be set"), writesAfterError), hint: recordedErrorHint,
+	},
+	{
+		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Conflict), shown: failedWriteIsNotRepeated,
+		hint: notRepeatedHint,
+	},
+	{
+		oracle: finding.OracleEndState, shown: deletesForeign,
+		hint: "an object is deleted that belongs to another client: delete only what the owner controls and the reconciler has " +
+			"made",
+	},
+	{
+		oracle: finding.OracleEndState, shown: isUnnoticed,
+		hint: "no reconcile follows the last change: is there a watch for each object that it depends on, and does a mapping or " +
+			"predicate drop the event?",
+	},
+	{
+		oracle: finding.OracleEndState, shown: isMisdirected,
+		hint: "the last change leads only to requests for objects that do not exist: a mapping must return the objects that " +
+			"depend on the one that has changed",
+	},
+	{
+		oracle: finding.OracleEndState, shown: isAsleep,
+		hint: "no reconcile follows when time has passed: return RequeueAfter with the time that remains",
+	},
+	{oracle: finding.OracleEndState, cause: finding.CauseUnexpected, hint: notNeededHint},
+
 	// States: no fault explains these.
 	{
 		oracle: finding.OraclePath, shown: says("the last reconcile fails"),
@@ -348,6 +401,11 @@ const (
 		"change, or record the name before creating"
 	fightHint = "let one writer decide about the field: the other one leaves it out of what it writes, with server-side " +
 		"apply or a patch of its own fields, or reads it"
+	notNeededHint = "it is no longer needed, and remains: in each reconcile, list what exists by label or owner, and delete " +
+		"what the present spec does not require"
+	recordedErrorHint = "what the reconcile wrote because of the error remains: write it again when the error is over"
+	notRepeatedHint   = "the write that failed is not repeated, although its error was returned: decide by the current state, " +
+		"not by what was done before"
 	swallowedHint = "an error is swallowed: return it, so that the request is retried"
 )
 
