@@ -35,13 +35,15 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 		"a patch": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			return e.Client.Patch(ctx, child, client.MergeFrom(child.DeepCopy()))
 		}, "patch ConfigMap default/a", "", true},
-		"two requests": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
-			if err := e.Client.Update(ctx, child); err != nil {
-				return err
-			}
-			return e.Client.Patch(ctx, child, client.MergeFrom(child.DeepCopy()))
-		}, "patch ConfigMap default/a",
-			"2 requests that change nothing: update ConfigMap default/a, patch ConfigMap default/a", true},
+		"two requests": {
+			func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
+				if err := e.Client.Update(ctx, child); err != nil {
+					return err
+				}
+				return e.Client.Patch(ctx, child, client.MergeFrom(child.DeepCopy()))
+			}, "patch ConfigMap default/a",
+			"2 requests that change nothing: update ConfigMap default/a, patch ConfigMap default/a", true,
+		},
 		"an apply": {func(ctx context.Context, e Env, child *corev1.ConfigMap) error {
 			owner := child.OwnerReferences[0]
 			return e.Client.Apply(ctx, corev1apply.ConfigMap(child.Name, child.Namespace).WithData(child.Data).

@@ -197,9 +197,9 @@ func (p *plan) learn(t *testing.T, o *judge.Outcome) bool {
 	return learned
 }
 
-// interfere executes the runs in which another client deletes the same objects as in a failed run, without other faults,
-// and users do not wait for the controller to restore them where they did not wait in the failed run: they may have
-// deleted what it needs for that. It reports whether it has executed any.
+// interfere executes the runs in which another client deletes the same objects as in a failed run, without other
+// faults, and users do not wait for the controller to restore them where they did not wait in the failed run: they may
+// have deleted what it needs for that. It reports whether it has executed any.
 func (p *plan) interfere(t *testing.T, s inject.Schedule, o *judge.Outcome) bool {
 	deletions := slices.DeleteFunc(slices.Clone(s), func(d inject.Deviation) bool {
 		return d.Fault != FaultDeleted && d.Fault != FaultChildDeleted

@@ -302,8 +302,8 @@ func (x *statesSearch) adviseZero(p acceptedProperty) {
 	}
 }
 
-// takenForUnset describes what shows that 0 does not have an effect of its own, compared with another number, or returns
-// "".
+// takenForUnset describes what shows that 0 does not have an effect of its own, compared with another number, or
+// returns "".
 func (x *statesSearch) takenForUnset(zero, other *newObject, number string) string {
 	if len(x.differencesOf(zero, other)) == 0 {
 		return number + " has it, too"

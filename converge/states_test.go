@@ -271,7 +271,8 @@ func TestStatesHints(t *testing.T) {
 			if f == nil {
 				t.Fatal("not found")
 			}
-			if text := strings.Join(append(f.Violation.Details, f.Violation.Message), "\n"); !strings.Contains(text, test.message) {
+			text := strings.Join(append(f.Violation.Details, f.Violation.Message), "\n")
+			if !strings.Contains(text, test.message) {
 				t.Errorf("got %q, want %q", text, test.message)
 			}
 			if !strings.Contains(f.Hint, test.hint) || !strings.Contains(f.String(), "hint: "+f.Hint) {

@@ -173,7 +173,9 @@ func isNotWrittenAfterCrash(f *Failure) []int {
 
 // isWrittenAfterCrash: the process ended, and the next one wrote the object of the violation.
 func isWrittenAfterCrash(f *Failure) []int {
-	return f.pair(func(_ int, e Entry) bool { return e.Turn == Dying }, func(_, later Entry) bool { return f.writes(later) })
+	return f.pair(
+		func(_ int, e Entry) bool { return e.Turn == Dying }, func(_, later Entry) bool { return f.writes(later) },
+	)
 }
 
 // writesAfterStaleStart: a process started with a cache in the past, and wrote the object of the violation.
@@ -192,8 +194,8 @@ func writesAfterError(f *Failure) []int {
 	)
 }
 
-// deletesForeign: the process deleted an object that another client of the users had created, or objects after users had
-// orphaned them.
+// deletesForeign: the process deleted an object that another client of the users had created, or objects after users
+// had orphaned them.
 func deletesForeign(f *Failure) []int {
 	return f.pair(func(_ int, e Entry) bool {
 		return e.Who == phrase.User && (strings.Contains(e.What, " creates ") || strings.HasPrefix(e.What, "orphan "))

@@ -81,7 +81,8 @@ func isUnnoticed(f *Failure) []int {
 	return []int{last}
 }
 
-// isMisdirected: the last change by users or actors, which is not a deletion, leads only to reconciles that find nothing.
+// isMisdirected: the last change by users or actors, which is not a deletion, leads only to reconciles that find
+// nothing.
 func isMisdirected(f *Failure) []int {
 	last := f.lastChange()
 	if last < 0 || strings.Contains(f.Entries[last].What, "delete") {

@@ -38,8 +38,8 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleDuplicates, shown: createdTwice(firstIsNotRecorded),
-		hint: "created again because the reconcile that created it first failed or ended before it had recorded that: use a " +
-			"name that does not change, or record the name before creating",
+		hint: "created again because the reconcile that created it first failed or ended before it had recorded that: " +
+			"use a name that does not change, or record the name before creating",
 	},
 	{
 		oracle: finding.OracleDuplicates, shown: isLostAndDeleted,
@@ -52,8 +52,8 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleDuplicates, faults: inject.SetOf(inject.StaleStart), shown: writesAfterStaleStart,
-		hint: "after a restart, a cache can be in the past: before an action that cannot be undone, read from the API server, or " +
-			"use preconditions (UID, resource version)",
+		hint: "after a restart, a cache can be in the past: before an action that cannot be undone, read from the API " +
+			"server, or use preconditions (UID, resource version)",
 	},
 	{oracle: finding.OracleDuplicates, faults: inject.ErrorFaults, shown: swallowsError, hint: swallowedHint},
 
@@ -315,13 +315,14 @@ var hintTable = []hintRow{
 
 	{
 		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Meanwhile), shown: writesAfterStaleRead,
-		hint: "a write was based on what was read before users changed it: send the resource version that was read, so that " +
-			"the API server rejects it, and do not read the object again in between",
+		hint: "a write was based on what was read before users changed it: send the resource version that was read, so " +
+			"that the API server rejects it, and do not read the object again in between",
 	},
 	{
 		oracle: finding.OracleEndState, cause: finding.CauseDifferent, faults: inject.CrashFaults,
 		shown: all(says(" should not be set"), isWrittenAfterCrash),
-		hint:  "the next process adds to what the first one has written: build the value from the spec, and not from what exists",
+		hint: "the next process adds to what the first one has written: build the value from the spec, and not from what " +
+			"exists",
 	},
 	{
 		oracle: finding.OracleEndState, cause: finding.CauseDifferent, faults: inject.ErrorFaults,
@@ -333,18 +334,18 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleEndState, shown: deletesForeign,
-		hint: "an object is deleted that belongs to another client: delete only what the owner controls and the reconciler has " +
-			"made",
+		hint: "an object is deleted that belongs to another client: delete only what the owner controls and the " +
+			"reconciler has made",
 	},
 	{
 		oracle: finding.OracleEndState, shown: isUnnoticed,
-		hint: "no reconcile follows the last change: is there a watch for each object that it depends on, and does a mapping or " +
-			"predicate drop the event?",
+		hint: "no reconcile follows the last change: is there a watch for each object that it depends on, and does a " +
+			"mapping or predicate drop the event?",
 	},
 	{
 		oracle: finding.OracleEndState, shown: isMisdirected,
-		hint: "the last change leads only to requests for objects that do not exist: a mapping must return the objects that " +
-			"depend on the one that has changed",
+		hint: "the last change leads only to requests for objects that do not exist: a mapping must return the objects " +
+			"that depend on the one that has changed",
 	},
 	{
 		oracle: finding.OracleEndState, shown: isAsleep,
@@ -355,18 +356,18 @@ var hintTable = []hintRow{
 	// States: no fault explains these.
 	{
 		oracle: finding.OraclePath, shown: says("the last reconcile fails"),
-		hint: "after these changes each reconcile fails, see the error of the last one: what earlier specs have left must not " +
-			"stop it",
+		hint: "after these changes each reconcile fails, see the error of the last one: what earlier specs have left " +
+			"must not stop it",
 	},
 	{
 		oracle: finding.OraclePath, cause: finding.CauseUnexpected, shown: says("compared with the deletion"),
-		hint: "what an earlier spec required outlives the object: set owner references, or let the cleanup find by label what " +
-			"exists, and not by the last spec what should exist",
+		hint: "what an earlier spec required outlives the object: set owner references, or let the cleanup find by label " +
+			"what exists, and not by the last spec what should exist",
 	},
 	{
 		oracle: finding.OraclePath, cause: finding.CauseUnexpected,
-		hint: "what an earlier spec required remains: in each reconcile, list what exists by label or owner, and delete what " +
-			"the present spec does not require",
+		hint: "what an earlier spec required remains: in each reconcile, list what exists by label or owner, and delete " +
+			"what the present spec does not require",
 	},
 	{
 		oracle: finding.OraclePath, cause: finding.CauseMissing,
@@ -375,21 +376,23 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OraclePath, cause: finding.CauseDifferent, shown: says(": status."),
-		hint: "the status still describes an earlier spec: compute all of it in each reconcile, and remove what no longer holds",
+		hint: "the status still describes an earlier spec: compute all of it in each reconcile, and remove what no " +
+			"longer holds",
 	},
 	{
 		oracle: finding.OraclePath, cause: finding.CauseDifferent, shown: says(" should not be set"),
-		hint: "a value of an earlier spec remains: remove what the present spec does not have, instead of adding to what exists",
+		hint: "a value of an earlier spec remains: remove what the present spec does not have, instead of adding to what " +
+			"exists",
 	},
 	{
 		oracle: finding.OraclePath, cause: finding.CauseDifferent,
-		hint: "an existing object keeps a value of an earlier spec: in each reconcile, compare and write all fields that the " +
-			"spec determines, also those for which it has no value now",
+		hint: "an existing object keeps a value of an earlier spec: in each reconcile, compare and write all fields that " +
+			"the spec determines, also those for which it has no value now",
 	},
 	{
 		oracle: finding.OracleEffect,
-		hint: "the reconciler does not read the property, or replaces each of these values by the same default; if it reads the " +
-			"property only together with another one, set that one in the scenario",
+		hint: "the reconciler does not read the property, or replaces each of these values by the same default; if it " +
+			"reads the property only together with another one, set that one in the scenario",
 	},
 }
 
@@ -399,13 +402,13 @@ const (
 		"check whether a watch is missing, so that the run without faults is the wrong one"
 	lostCreationHint = "created again because the response to an earlier creation was lost: use a name that does not " +
 		"change, or record the name before creating"
-	fightHint = "let one writer decide about the field: the other one leaves it out of what it writes, with server-side " +
-		"apply or a patch of its own fields, or reads it"
-	notNeededHint = "it is no longer needed, and remains: in each reconcile, list what exists by label or owner, and delete " +
-		"what the present spec does not require"
+	fightHint = "let one writer decide about the field: the other one leaves it out of what it writes, with " +
+		"server-side apply or a patch of its own fields, or reads it"
+	notNeededHint = "it is no longer needed, and remains: in each reconcile, list what exists by label or owner, and " +
+		"delete what the present spec does not require"
 	recordedErrorHint = "what the reconcile wrote because of the error remains: write it again when the error is over"
-	notRepeatedHint   = "the write that failed is not repeated, although its error was returned: decide by the current state, " +
-		"not by what was done before"
+	notRepeatedHint   = "the write that failed is not repeated, although its error was returned: decide by the current " +
+		"state, not by what was done before"
 	swallowedHint = "an error is swallowed: return it, so that the request is retried"
 )
 

@@ -37,10 +37,12 @@ func TestMistake(t *testing.T) {
 		return e
 	}
 	user := func(what string) Entry { return Entry{Who: phrase.User, What: what, To: TheServer} }
+	change, deletion := user("change Secret default/b"), user("delete Secret default/b")
 	harm := Entry{Mark: HarmMark, At: time.Hour}
 	absent := Facts{Reason: metav1.StatusReasonNotFound}
 	differs := finding.Violation{
-		Oracle: finding.OracleEndState, Cause: finding.CauseDifferent, About: object, Message: object + ": data.a is 1, want 2",
+		Oracle: finding.OracleEndState, Cause: finding.CauseDifferent, About: object,
+		Message: object + ": data.a is 1, want 2",
 	}
 	undesired := finding.Violation{Oracle: finding.OracleEndState, Cause: finding.CauseNotDesired}
 	duplicate := finding.Violation{Oracle: finding.OracleDuplicates, Cause: finding.CauseCreatedAgain, About: object}
@@ -52,21 +54,24 @@ func TestMistake(t *testing.T) {
 		want      string
 	}{
 		"a change without a reconcile": {
-			undesired, "", []Entry{begins("r1"), ends("r1"), user("change Secret default/b"), harm}, "no reconcile follows the last",
+			undesired, "", []Entry{begins("r1"), ends("r1"), change, harm}, "no reconcile follows the last",
 		},
 		"a change with a reconcile": {
-			undesired, "", []Entry{user("change Secret default/b"), begins("r1"), act("r1", "get", Facts{}), ends("r1"), harm}, "",
+			undesired, "", []Entry{change, begins("r1"), act("r1", "get", Facts{}), ends("r1"), harm}, "",
 		},
 		"a request for another object": {
-			undesired, "", []Entry{user("change Secret default/b"), begins("r1"), act("r1", "get", absent), ends("r1"), harm},
+			undesired, "",
+			[]Entry{change, begins("r1"), act("r1", "get", absent), ends("r1"), harm},
 			"objects that do not exist",
 		},
 		"a deletion": {
-			undesired, "", []Entry{user("delete Secret default/b"), begins("r1"), act("r1", "get", absent), ends("r1"), harm}, "",
+			undesired, "", []Entry{deletion, begins("r1"), act("r1", "get", absent), ends("r1"), harm}, "",
 		},
 		"time passes": {
 			undesired, "", []Entry{
-				user("apply Secret default/b"), {Who: phrase.User, What: "wait 1h0m0s"}, begins("r1"), act("r1", "get", Facts{}),
+				user("apply Secret default/b"),
+				{Who: phrase.User, What: "wait 1h0m0s"},
+				begins("r1"), act("r1", "get", Facts{}),
 				ends("r1"), harm,
 			}, "return RequeueAfter",
 		},
@@ -94,7 +99,9 @@ func TestMistake(t *testing.T) {
 		},
 		"written after users have changed what was read": {
 			differs, inject.Meanwhile, []Entry{
-				begins("r1"), {Who: "r1", Mark: StaleMark, Facts: Facts{Act: "get"}}, act("r1", "update", Facts{Effect: true}),
+				begins("r1"),
+				{Who: "r1", Mark: StaleMark, Facts: Facts{Act: "get"}},
+				act("r1", "update", Facts{Effect: true}),
 				ends("r1"), harm,
 			}, "read before users changed it",
 		},

@@ -94,8 +94,8 @@ func (o *statusOracle) conditionGeneration(name string, condition metav1.Conditi
 	)
 }
 
-// settled checks that the status of primary objects is of their last generation, unless the last reconcile has failed. A
-// controller that refuses a spec with a warning may leave the status as it is.
+// settled checks that the status of primary objects is of their last generation, unless the last reconcile has failed.
+// A controller that refuses a spec with a warning may leave the status as it is.
 func (o *statusOracle) settled() {
 	if o.Trace.LastError() != nil {
 		return

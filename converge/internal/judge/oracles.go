@@ -77,7 +77,7 @@ func (e *Evidence) history() History {
 
 // releases reports whether a program or an actor has removed a finalizer, in this run or without faults.
 func (e *Evidence) releases(f FinalizerOf) bool {
-	return e.Ledger.Released[f] || slices.ContainsFunc(e.Scenario.Versions, func(v *Version) bool {
+	return e.Released[f] || slices.ContainsFunc(e.Scenario.Versions, func(v *Version) bool {
 		return v.Reference != nil && v.Reference.Ledger.Released[f]
 	})
 }
