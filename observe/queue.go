@@ -94,9 +94,10 @@ func (n *noter) add(requests []reconcile.Request, add func()) {
 		add()
 		return
 	}
-	n.cause.At = time.Now()
+	at := time.Now()
 	for _, req := range requests {
-		cause := n.cause
+		cause := n.cause // a source may add requests in several goroutines
+		cause.At = at
 		if cause.Type == "" {
 			cause.Type = n.typeFor(req)
 		}
