@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"trueup.dev/internal/ctrlfields"
+	"trueup.dev/internal/objects/weakmap"
 )
 
 // CacheWait means that a controller has not started for some seconds, because the cache of a kind has not been filled:
@@ -242,7 +243,7 @@ func (w *cacheWaits) missing(ctx context.Context) []string {
 
 // tryList lists a kind as the informers of a manager do, to learn why these are not filled: informers only log it.
 func (c *controllerObserver) tryList(ctx context.Context, informers cache.Cache, kind schema.GroupVersionKind) error {
-	if address(informers) != address(c.mgr.GetCache()) || kind.Version == "" {
+	if weakmap.Address(informers) != weakmap.Address(c.mgr.GetCache()) || kind.Version == "" {
 		return nil
 	}
 	for _, namespace := range ctrlfields.Namespaces(informers, kind) {

@@ -21,6 +21,7 @@ import (
 	"trueup.dev/internal/call"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
+	"trueup.dev/internal/objects/weakmap"
 )
 
 // Client returns the client of a manager, as an observed client: its calls are passed to the hub of the manager.
@@ -64,7 +65,7 @@ type watchedType struct {
 }
 
 func typeOf(informers cache.Cache, obj client.Object) watchedType {
-	t := watchedType{cache: weak.Make(address(informers)), goType: reflect.TypeOf(obj)}
+	t := watchedType{cache: weak.Make(weakmap.Address(informers)), goType: reflect.TypeOf(obj)}
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		t.GroupVersionKind = obj.GetObjectKind().GroupVersionKind()

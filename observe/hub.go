@@ -67,20 +67,11 @@ func identify(mgr manager.Manager) *byte {
 		c = view.Unwrap()
 	}
 	for _, candidate := range []any{c, mgr} {
-		if at := address(candidate); at != nil {
+		if at := weakmap.Address(candidate); at != nil {
 			return at
 		}
 	}
 	return nil
-}
-
-// address returns the address of what a pointer in an interface points to, or nil if it cannot identify anything.
-func address(pointer any) *byte {
-	value := reflect.ValueOf(pointer)
-	if value.Kind() != reflect.Pointer || value.IsNil() || value.Type().Elem().Size() == 0 {
-		return nil
-	}
-	return (*byte)(value.UnsafePointer())
 }
 
 // Add adds a listener and returns a function that removes it. Listeners may be added before and after the manager
@@ -177,7 +168,7 @@ func (h *Hub) Controllers() []string {
 
 // Watched returns the kinds that the observed controllers watch in a cache, sorted. The scheme has the Go types.
 func (h *Hub) Watched(informers cache.Cache, scheme *runtime.Scheme) []schema.GroupVersionKind {
-	id, found := weak.Make(address(informers)), []schema.GroupVersionKind{}
+	id, found := weak.Make(weakmap.Address(informers)), []schema.GroupVersionKind{}
 	h.watched.Range(func(watched, _ any) bool {
 		t := watched.(watchedType)
 		gvk := t.GroupVersionKind

@@ -20,6 +20,7 @@ import (
 
 	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/objects/nilcheck"
+	"trueup.dev/internal/objects/weakmap"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -185,7 +186,7 @@ func (c *controllerObserver) source(src source.Source) source.Source {
 func (c *controllerObserver) noteWatch(src source.Source) {
 	if obj, informers, ok := watchedBy(src); ok {
 		c.hub.watched.Store(typeOf(informers, obj), true)
-		if at := address(informers); at != nil && at != address(c.mgr.GetCache()) {
+		if at := weakmap.Address(informers); at != nil && at != weakmap.Address(c.mgr.GetCache()) {
 			c.otherCaches.Store(at, informers)
 		}
 	}

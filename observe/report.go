@@ -145,6 +145,16 @@ const (
 	UseStore Attempt = "UseStore"
 )
 
+// KindServed means that a step has learned whether a kind that it needs is served. While it is not, the step does not
+// run.
+type KindServed struct {
+	Run *Run
+	// Reconciler is the name of the root reconciler. Step is the name of the step.
+	Reconciler, Step string
+	Kind             schema.GroupVersionKind
+	Served           bool
+}
+
 // StoreMissed means that an informer reads from the API server, because its store does not have what it should.
 type StoreMissed struct {
 	Run *Run
@@ -182,6 +192,7 @@ func (*ErrorReflected) event()   {}
 func (*TrackedUnwatched) event() {}
 func (*ProblemFound) event()     {}
 func (*AttemptFailed) event()    {}
+func (*KindServed) event()       {}
 func (*StoreMissed) event()      {}
 func (*HandlerCalled) event()    {}
 func (*HandlerMemory) event()    {}
@@ -207,5 +218,6 @@ func (e *ErrorReflected) during(r *running)   { e.Run = &r.Run }
 func (e *TrackedUnwatched) during(r *running) { e.Run = &r.Run }
 func (e *ProblemFound) during(r *running)     { e.Run = &r.Run }
 func (e *AttemptFailed) during(r *running)    { e.Run = &r.Run }
+func (e *KindServed) during(r *running)       { e.Run = &r.Run }
 func (e *StoreMissed) during(r *running)      { e.Run = &r.Run }
 func (e *HandlerCalled) during(r *running)    { e.Run = &r.Run }

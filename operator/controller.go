@@ -44,6 +44,10 @@ type Controller[Type resource.Object] struct {
 	// them. Any other subreconciler works too, but is not called for resources that no longer exist. Required.
 	Handlers []reconcilers.SubReconciler[Type]
 
+	// WhileServed makes the controller run only while the API server serves the kind, see
+	// [reconcilers.ResourceReconciler]. Defaults to false.
+	WhileServed bool
+
 	// SkipStatusUpdate is for kinds whose status belongs to another controller. The controller does not write the
 	// status, and does not use its observedGeneration to determine what was handled. Defaults to false.
 	SkipStatusUpdate bool
@@ -84,6 +88,7 @@ func (c *Controller[T]) init() {
 			Type:             c.Type,
 			Setup:            c.setup,
 			SetupForOptions:  c.SetupForOptions,
+			WhileServed:      c.WhileServed,
 			SkipStatusUpdate: !status,
 			StatusEvents:     c.StatusEvents,
 			Reconciler:       handlers,

@@ -26,6 +26,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
@@ -166,7 +167,8 @@ func (c Config) IsEmpty() bool {
 // resources that depend on tracked objects are in the original cluster. It panics if the REST config of the cluster is
 // invalid.
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
-	guarded := guard.NewCluster(cluster.GetClient(), cluster.GetAPIReader(), cluster.GetCache(), journalFrom)
+	reads := served.NewClient(cluster.GetClient(), cluster.GetCache())
+	guarded := guard.NewCluster(reads, cluster.GetAPIReader(), served.NewCache(cluster.GetCache(), reads), journalFrom)
 	duckClient := duck.NewDuckAwareClientWrapper(&formClient{
 		Client: guarded.Client(), cluster: guarded, cache: cluster.GetCache(), cached: readsFromCache(cluster.GetClient()),
 	})

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	v1 "trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 )
@@ -80,6 +83,24 @@ func ExampleIfThen() {
 	// Output:
 	// let everybody in
 	// ask for a password
+}
+
+func ExampleWhileServed() {
+	monitor := &unstructured.Unstructured{}
+	monitor.SetAPIVersion("monitoring.coreos.com/v1")
+	monitor.SetKind("ServiceMonitor")
+	reconcile(clusterWith(site()), &reconcilers.WhileServed[*v1.Resource]{
+		Kinds:      []client.Object{monitor},
+		Reconciler: do("create a ServiceMonitor", nil),
+		Else: &reconcilers.SyncReconciler[*v1.Resource]{
+			Sync: func(ctx context.Context, _ *v1.Resource) error {
+				fmt.Println("not served:", reconcilers.RetrieveNotServed(ctx)[0].Kind)
+				return nil
+			},
+		},
+	})
+	// Output:
+	// not served: ServiceMonitor
 }
 
 func ExampleWhile() {

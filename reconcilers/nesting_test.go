@@ -32,6 +32,7 @@ type (
 	forEach       = reconcilers.ForEach[*fixture.Resource, string]
 	tryCatch      = reconcilers.TryCatch[*fixture.Resource]
 	overrideSetup = reconcilers.OverrideSetup[*fixture.Resource]
+	whileServed   = reconcilers.WhileServed[*fixture.Resource]
 	withConfig    = reconcilers.WithConfig[*fixture.Resource]
 	suppress      = reconcilers.SuppressTransientErrors[*fixture.Resource, *fixture.ResourceList]
 	castToDuck    = reconcilers.CastResource[*fixture.Resource, *fixture.Duck]
@@ -48,6 +49,9 @@ func isTrue(context.Context, *fixture.Resource) bool { return true }
 func items[I any](list ...I) func(context.Context, *fixture.Resource) ([]I, error) {
 	return func(context.Context, *fixture.Resource) ([]I, error) { return list, nil }
 }
+
+// servedKinds are kinds that are served.
+func servedKinds() []client.Object { return []client.Object{&corev1.ConfigMap{}} }
 
 func sameConfig(_ context.Context, config reconcilers.Config) (reconcilers.Config, error) {
 	return config, nil
@@ -124,6 +128,23 @@ func TestNesting_Validate(t *testing.T) {
 		},
 		"OverrideSetup, invalid below": {
 			&overrideSetup{Reconciler: invalid}, nil, []string{`OverrideSetup "SkipSetup" must have a valid Reconciler` + why},
+		},
+		"WhileServed": {reconciler: &whileServed{Kinds: servedKinds(), Reconciler: nothing(), Else: nothing()}},
+		"WhileServed, empty": {
+			&whileServed{},
+			[]string{`WhileServed "WhileServed" must define Kinds`, `WhileServed "WhileServed" must define Reconciler`},
+			nil,
+		},
+		"WhileServed, without a kind": {
+			&whileServed{Name: "n", Kinds: []client.Object{nil}, Reconciler: nothing()},
+			[]string{`WhileServed "n" must define Kinds[0]`},
+			nil,
+		},
+		"WhileServed, invalid below": {
+			&whileServed{Kinds: servedKinds(), Reconciler: invalid, Else: invalid}, nil, []string{
+				`WhileServed "WhileServed" must have a valid Reconciler` + why,
+				`WhileServed "WhileServed" must have a valid Else` + why,
+			},
 		},
 		"WithConfig": {reconciler: &withConfig{Config: sameConfig, Reconciler: nothing()}},
 		"WithConfig, empty": {
@@ -310,6 +331,12 @@ func TestNesting_SetsUpEveryReconciler(t *testing.T) {
 		"OverrideSetup, without Setup": {
 			func(s *setups) subReconciler { return &overrideSetup{Reconciler: s.part("a")} }, nil,
 		},
+		"WhileServed": {
+			func(s *setups) subReconciler {
+				return &whileServed{Kinds: servedKinds(), Reconciler: s.part("a"), Else: s.part("else")}
+			},
+			[]string{"a", "else"},
+		},
 		"WithConfig": {
 			func(s *setups) subReconciler { return &withConfig{Config: sameConfig, Reconciler: s.part("a")} },
 			[]string{"a"},
@@ -426,6 +453,11 @@ var nesting = map[string]func(below subReconciler) subReconciler{
 		return &tryCatch{Try: nothing(), Finally: &tryCatch{Try: below}}
 	},
 	"While": func(below subReconciler) subReconciler { return &while{Condition: isTrue, Reconciler: below} },
+	"WhileServed": func(below subReconciler) subReconciler {
+		return &whileServed{Kinds: servedKinds(), Reconciler: nothing(), Else: &whileServed{
+			Kinds: servedKinds(), Reconciler: below,
+		}}
+	},
 	"WithConfig": func(below subReconciler) subReconciler {
 		return &withConfig{Config: sameConfig, Reconciler: below}
 	},

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,6 +24,7 @@ import (
 	"trueup.dev/graph"
 	"trueup.dev/internal/engine/observation"
 	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
@@ -66,6 +68,12 @@ type ResourceReconciler[Type client.Object] struct {
 
 	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
 	Type Type
+
+	// WhileServed makes the watch of the resource wait until the API server serves its kind, for example a kind of a
+	// CustomResourceDefinition that is installed later. The manager starts without the kind. When the kind is no longer
+	// served, its informer is stopped, see [WhileServed]. Until then, finalizers can be removed. Defaults to false: the
+	// manager stops if the kind is not served.
+	WhileServed bool
 
 	// SkipStatusUpdate disables writing the status. Defaults to false: the controller then logs an error when it starts if
 	// the API server does not serve the status subresource of the kind, which it asks with one discovery request.
@@ -162,6 +170,16 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	bldr := root.builder(mgr, r.SetupForOptions)
 	ctx, record := registration.Begin(ctx, bldr)
 	r.checkStatus(ctx, bldr)
+	if r.WhileServed {
+		g, err := gateOf(ctx, r.Config, mgr, bldr)
+		if err != nil {
+			return nil, fmt.Errorf("ResourceReconciler %q: WhileServed: %w", r.Name, err)
+		}
+		if kind, err := r.Config.GroupVersionKindFor(r.Type); err == nil { // otherwise, the builder returns a better error
+			g.cover(r.Name, served.ToFinalize, kind)
+		}
+		mgr = gatedManager{mgr, g}
+	}
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
@@ -317,7 +335,7 @@ func (r *ResourceReconciler[T]) request(ctx context.Context, req Request, this *
 func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, this *request) (Result, error) {
 	resource, original, err := r.fetch(ctx, req.NamespacedName)
 	if err != nil {
-		if apierrs.IsNotFound(err) {
+		if apierrs.IsNotFound(err) || r.WhileServed && meta.IsNoMatchError(err) {
 			return r.absent(ctx, req)
 		}
 		logUnlessQuiet(ctx, err, "unable to fetch resource")

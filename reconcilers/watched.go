@@ -31,6 +31,7 @@ import (
 	"trueup.dev/internal/ctrlfields"
 	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/internal/objects/servedstatus"
@@ -54,6 +55,8 @@ type watched struct {
 	watches map[any][]graph.Watch
 	// warned contains the kinds for which a warning was logged.
 	warned sync.Map
+	// gates are for the kinds that may not be served, one for each cache.
+	gates []*gate
 	// notSetUp guards the warning that the root reconciler was not set up.
 	notSetUp sync.Once
 }
@@ -83,7 +86,7 @@ func (w *watched) begin(reconciler string) {
 	w.reconciler = reconciler
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.handlers = nil
+	w.handlers, w.gates = nil, nil
 	w.kinds.Store(nil)
 	w.forms.Store(nil)
 }
@@ -94,6 +97,9 @@ func (w *watched) build(
 ) (controller.Controller, error) {
 	watches, tracks := w.readBuilder(mgr, bldr, record, moreWatches)
 	for _, watch := range slices.Concat(watches, watchesOfOwn(mgr, bldr)) {
+		if gvk, err := apiutil.GVKForObject(watch.object, mgr.GetScheme()); err == nil && !w.gated(watch.cache, gvk) {
+			served.Of(watch.cache).WatchPlainly(gvk, w.reconciler)
+		}
 		if watch.metadataOnly || watch.cache != mgr.GetCache() {
 			continue
 		}
@@ -102,6 +108,9 @@ func (w *watched) build(
 		}
 	}
 	forms := newReadForms(mgr, bldr, watches)
+	if err := w.closeGates(bldr); err != nil {
+		return nil, err
+	}
 	built, err := bldr.Build(r)
 	if err != nil {
 		return nil, err
@@ -267,7 +276,7 @@ func watchesOf(mgr Manager, bldr *Builder, record *registration.Record) ([]readW
 	}
 	for i, src := range sources {
 		switch src := src.(type) {
-		case *ownerIndexSource, startSource, *servedstatus.Source:
+		case *ownerIndexSource, startSource, *servedstatus.Source, *gatedSource:
 			continue // these sources deliver no events
 		default:
 			watch, ok := readSource(src)

@@ -26,6 +26,7 @@ type reported struct {
 	calls          *prometheus.CounterVec
 	exhausted      *prometheus.CounterVec
 	remembered     *prometheus.GaugeVec
+	inactive       *prometheus.GaugeVec
 }
 
 func newReported() reported {
@@ -103,6 +104,10 @@ func newReported() reported {
 			Name: "trueup_handler_resources",
 			Help: "Resources that a handler remembers.",
 		}, []string{"handler"}),
+		inactive: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "trueup_inactive_steps",
+			Help: "Steps that do not run, because the API server does not serve a kind that they need.",
+		}, []string{"controller", "step", "kind"}),
 	}
 }
 
@@ -110,6 +115,7 @@ func (m *reported) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.haltedRetries, m.haltedWaits, m.reflected, m.unwatched, m.loops, m.loopWaits, m.staleWaits, m.staleTimeouts,
 		m.schemaFailures, m.indexFailures, m.startFailures, m.storeErrors, m.liveReads, m.calls, m.exhausted, m.remembered,
+		m.inactive,
 	}
 }
 
@@ -131,6 +137,8 @@ func (m *reported) observe(event observe.Reported) {
 		m.unwatched.WithLabelValues(controllerOf(e.Run, e.Reconciler), e.Kind.String()).Inc()
 	case *observe.AttemptFailed:
 		m.attemptFailed(e)
+	case *observe.KindServed:
+		m.kindServed(e)
 	case *observe.StoreMissed:
 		m.liveReads.WithLabelValues(e.Kind.String()).Inc()
 	case *observe.HandlerCalled:
@@ -160,6 +168,15 @@ func (m *reported) deferred(e *observe.Deferred) {
 		m.loopWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	case observe.DeferStaleTimeout:
 		m.staleTimeouts.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
+	}
+}
+
+func (m *reported) kindServed(e *observe.KindServed) {
+	labels := []string{controllerOf(e.Run, e.Reconciler), e.Step, e.Kind.String()}
+	if e.Served {
+		m.inactive.DeleteLabelValues(labels...)
+	} else {
+		m.inactive.WithLabelValues(labels...).Set(1)
 	}
 }
 

@@ -4,6 +4,7 @@
 package weakmap
 
 import (
+	"reflect"
 	"runtime"
 	"sync"
 	"weak"
@@ -24,4 +25,13 @@ func (m *Map[K, V]) Of(object *K) *V {
 		runtime.AddCleanup(object, func(id weak.Pointer[K]) { m.values.Delete(id) }, id)
 	}
 	return value.(*V)
+}
+
+// Address returns the address of what a pointer in an interface points to, or nil if it cannot identify anything.
+func Address(pointer any) *byte {
+	value := reflect.ValueOf(pointer)
+	if value.Kind() != reflect.Pointer || value.IsNil() || value.Type().Elem().Size() == 0 {
+		return nil
+	}
+	return (*byte)(value.UnsafePointer())
 }

@@ -16,9 +16,9 @@ var reflecting = map[string]string{
 	"converge/internal/search/tune.go":          "reads whether a testing.T runs in parallel",
 	"internal/defaults/workload.go":             "compares pointers",
 	"internal/memapi/kinds/equal.go":            "compares pointers",
+	"internal/objects/weakmap/weakmap.go":       "identifies a manager or a cache by a pointer",
 	"internal/memapi/kinds/wire_forms.go":       "reads whether a quantity has kept its text",
 	"lab/operators/karpenter/nodeclaim_test.go": "stops a goroutine of Karpenter",
-	"observe/hub.go":                            "identifies a manager by a pointer",
 	"resource/copyplan.go":                      "copies fields of the types of users",
 	"resource/copyplan_test.go":                 "compares copied fields",
 }

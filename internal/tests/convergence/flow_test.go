@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"trueup.dev/converge"
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
@@ -49,6 +53,21 @@ func TestIfThen(t *testing.T) {
 	})
 	s.Steps = converge.Lifecycle(newResource("one"), setField("private", "yes"), setField("private", ""))
 	prove(t, s)
+}
+
+// One kind is served and one is not.
+func TestWhileServed(t *testing.T) {
+	missing := &unstructured.Unstructured{}
+	missing.SetAPIVersion("missing.trueup.dev/v1")
+	missing.SetKind("Missing")
+	prove(t, under(t, func(env converge.Env) sub {
+		return protected(&reconcilers.WhileServed[*fixture.Resource]{
+			Kinds: []client.Object{missing}, Reconciler: publishes(env, "never"),
+			Else: reconcilers.Sequence[*fixture.Resource]{publishes(env, "thing"), &reconcilers.WhileServed[*fixture.Resource]{
+				Kinds: []client.Object{&corev1.ConfigMap{}}, Reconciler: newChild(fixedName),
+			}},
+		})
+	}))
 }
 
 func TestWhile(t *testing.T) {
