@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,11 +32,12 @@ func TestFaultsFindBugs(t *testing.T) {
 		wrong, right Scenario
 		oracle       Oracle
 	}{
-		FaultConflict: {overwritingScenario(true), overwritingScenario(false), OracleEndState},
-		FaultRestart:  {rememberingScenario(true), rememberingScenario(false), OracleDuplicates},
-		FaultLate:     {judgingScenario(true), judgingScenario(false), OracleEndState},
-		FaultEarly:    {waitingScenario(true), waitingScenario(false), OracleEndState},
-		FaultResync:   {repeatingScenario(true), repeatingScenario(false), OracleIdempotence},
+		FaultConflict:    {overwritingScenario(true), overwritingScenario(false), OracleEndState},
+		FaultRestart:     {rememberingScenario(true), rememberingScenario(false), OracleDuplicates},
+		FaultLate:        {judgingScenario(true), judgingScenario(false), OracleEndState},
+		FaultEarly:       {waitingScenario(true), waitingScenario(false), OracleEndState},
+		FaultResync:      {repeatingScenario(true), repeatingScenario(false), OracleIdempotence},
+		FaultKindRemoved: {optionalScenario(t, true), optionalScenario(t, false), OracleEndState},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			c.wrong.Without = map[Fault]string{}
@@ -107,6 +110,38 @@ func rememberingScenario(wrong bool) Scenario {
 			_, err := e.Cloud.CreateNamed(ctx, "disk-", "a")
 			created = err == nil
 			return reconcile.Result{}, err
+		})
+	}
+	return s
+}
+
+// optionalScenario creates a gadget for a secret if the kind is served. If it is wrong, it does not try again later.
+func optionalScenario(t *testing.T, wrong bool) Scenario {
+	s := gadgetScenario(t, nil)
+	s.For, s.Owns, s.With = &corev1.Secret{}, []client.Object{&gadget{}}, []Fault{FaultKindRemoved}
+	s.Steps = Steps(Apply(newSecret("a")), Settle())
+	s.New = func(e Env) reconcile.Reconciler {
+		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			secret := &corev1.Secret{}
+			if err := e.Client.Get(ctx, req.NamespacedName, secret); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			child := &gadget{ObjectMeta: metav1.ObjectMeta{
+				Namespace: req.Namespace, Name: req.Name, OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(secret, corev1.SchemeGroupVersion.WithKind("Secret")),
+				},
+			}}
+			err := e.Client.Get(ctx, req.NamespacedName, &gadget{})
+			if apierrs.IsNotFound(err) {
+				err = e.Client.Create(ctx, child)
+			}
+			if !apierrs.IsNotFound(err) && !meta.IsNoMatchError(err) {
+				return reconcile.Result{}, err
+			}
+			if wrong {
+				return reconcile.Result{}, nil
+			}
+			return reconcile.Result{RequeueAfter: time.Minute}, nil
 		})
 	}
 	return s

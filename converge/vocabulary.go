@@ -31,6 +31,11 @@ const (
 	// FaultForbidden refuses requests with the verb and the resource of a request, as if a role was taken away, until the
 	// controller is idle. It is disabled by default.
 	FaultForbidden Fault = "forbidden"
+	// FaultKindRemoved deletes the CustomResourceDefinition of a kind as another client, and creates it again after 16 s.
+	// Until then, requests for objects of the kind fail with status 404. Processes that start meanwhile do not know the
+	// kind: their requests fail with an error for which meta.IsNoMatchError is true. It applies to kinds other than the
+	// kind of the primary objects, if the reconciler has created all objects of the kind. It is disabled by default.
+	FaultKindRemoved Fault = "kind-removed"
 	// FaultConflict annotates the object as another client, just before it is written.
 	FaultConflict Fault = "conflict"
 	// FaultExists creates the same object just before it is created, as if an earlier attempt took effect late.

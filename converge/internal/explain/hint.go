@@ -287,6 +287,10 @@ var hintTable = []hintRow{
 		hint: "a change of another client is not reverted: watch the object, and compare it in each reconcile",
 	},
 	{
+		oracle: finding.OracleEndState, faults: inject.SetOf(inject.KindRemoved), cause: finding.CauseMissing,
+		hint: "no event reports that a kind is served again: return the error, or try again later",
+	},
+	{
 		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Taken, inject.TakenUnnoticed), shown: isAcceptedAsItIs,
 		hint: "an object that exists may belong to another controller: check its owner, and retry later",
 	},

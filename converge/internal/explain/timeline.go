@@ -85,7 +85,7 @@ func (t *Timeline) Fault(who, what string, fault inject.Fault) {
 		e.From, e.Turn = TheProcess, Dying
 	case inject.Overtaken:
 		e.From = TheProcess
-	case inject.ChildDeleted, inject.Flap, inject.Drift, inject.Disturbance:
+	case inject.ChildDeleted, inject.Flap, inject.Drift, inject.Disturbance, inject.KindRemoved:
 		e.To = TheServer
 	}
 	t.add(e)
@@ -299,7 +299,8 @@ func (t *Timeline) Call(c *world.Call, fault inject.Fault, err error, cache Seen
 		e.Result, e.Mark, e.Weight, e.Turn = string(fault), FaultMark, Crucial, Dying
 	case inject.TimeoutApplied:
 		e.Result, e.Mark, e.Weight = "timeout, APPLIED", FaultMark, Crucial
-	case inject.TimeoutLost, inject.TooManyRequests, inject.ServerError, inject.Quota, inject.Forbidden:
+	case inject.TimeoutLost, inject.TooManyRequests, inject.ServerError, inject.Quota, inject.Forbidden,
+		inject.KindRemoved:
 		e.Mark, e.Weight = FaultMark, Crucial
 	}
 	t.add(e)

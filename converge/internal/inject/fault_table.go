@@ -91,6 +91,12 @@ var Table = []Row{
 		at: AtRead | AtWrite, Disabled: true, rank: 3,
 	},
 	{
+		fault: KindRemoved,
+		Meaning: "another client deletes a CustomResourceDefinition and so all objects of the kind, and creates it again " +
+			"after 16 s",
+		at: atAnyRequest | atIdle | atStart, Disabled: true, rank: 3,
+	},
+	{
 		fault: Conflict, Meaning: "another client changes the object just before the write",
 		at: AtChange, rank: 2,
 	},

@@ -19,6 +19,7 @@ const (
 	ServerError     Fault = "server-error"
 	Quota           Fault = "quota"
 	Forbidden       Fault = "forbidden"
+	KindRemoved     Fault = "kind-removed"
 	Conflict        Fault = "conflict"
 	Exists          Fault = "exists"
 	Taken           Fault = "taken"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,9 +39,11 @@ func (c *processCache) IndexField(
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(c.process.indexes, func(x index) bool { return x.kind == gvk && x.field == field }) {
+	same := func(x index) bool { return x.kind == gvk && x.field == field }
+	if slices.ContainsFunc(c.process.indexes, func(x index) bool { return same(x) && !x.ended }) {
 		return fmt.Errorf("indexer conflict: field:%s", field)
 	}
+	c.process.indexes = slices.DeleteFunc(c.process.indexes, same)
 	c.process.indexes = append(c.process.indexes, index{kind: gvk, field: field, extract: extract})
 	return nil
 }
@@ -85,26 +88,55 @@ func (c *processCache) GetInformerForKind(
 func (c *processCache) informer(
 	ctx context.Context, gvk schema.GroupVersionKind, form form,
 ) (cache.Informer, error) {
-	if _, ok := c.process.run.running.Registry.For(gvk); !ok {
-		return nil, fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
+	var i *processInformer
+	get := func() {
+		_, served := c.process.run.running.Registry.For(gvk)
+		_, removed := c.process.run.removed.removed(gvk.GroupKind())
+		if served && !removed || c.process.existing(gvk) != nil {
+			i = c.process.informer(gvk).inForm(c.process, form)
+		}
 	}
 	if !c.started {
-		return c.process.informer(gvk).inForm(c.process, form), nil
-	}
-	var i *processInformer
-	err := c.process.submit(ctx, &call{
-		Call: world.Call{Site: inject.Site{Act: "watch", Kind: gvk.Kind}}, begin: func() {
-			i = c.process.informer(gvk).inForm(c.process, form)
-		},
-	})
-	if err != nil {
+		get()
+	} else if err := c.process.submit(ctx, &call{
+		Call: world.Call{Site: inject.Site{Act: "watch", Kind: gvk.Kind}}, begin: get,
+	}); err != nil {
 		return nil, err
+	}
+	if i == nil {
+		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
 	return i, nil
 }
 
-// RemoveInformer does nothing.
-func (c *processCache) RemoveInformer(context.Context, client.Object) error { return nil }
+// RemoveInformer removes the informer of a kind, with its handlers.
+func (c *processCache) RemoveInformer(ctx context.Context, obj client.Object) error {
+	gvk, err := apiutil.GVKForObject(obj, c.process.run.machine.Scheme)
+	if err != nil {
+		return err
+	}
+	return c.process.submit(ctx, &call{
+		Call:  world.Call{Site: inject.Site{Act: "end watch", Kind: gvk.Kind}},
+		begin: func() { c.process.removeInformer(gvk, formOf(obj)) },
+	})
+}
+
+// removeInformer removes the informer of a kind in a form. The last one takes the cache of the kind with it.
+func (p *Process) removeInformer(gvk schema.GroupVersionKind, form form) {
+	i := p.existing(gvk)
+	if i == nil {
+		return
+	}
+	ofForm := func(r *registration) bool { return r.informer == i.forms[form] }
+	i.handlers, i.joining = slices.DeleteFunc(i.handlers, ofForm), slices.DeleteFunc(i.joining, ofForm)
+	i.forms[form] = nil
+	if i.forms == [len(i.forms)]*processInformer{} && len(i.plain)+len(i.mappers) == 0 {
+		p.informers = slices.DeleteFunc(p.informers, func(other *informer) bool { return other == i })
+		for n := range p.indexes {
+			p.indexes[n].ended = p.indexes[n].ended || p.indexes[n].kind == gvk
+		}
+	}
+}
 
 // WaitForCacheSync returns true: a cache is synced when it is created.
 func (c *processCache) WaitForCacheSync(context.Context) bool { return true }

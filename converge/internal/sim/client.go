@@ -21,7 +21,6 @@ import (
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/world"
 	apicall "trueup.dev/internal/call"
-	"trueup.dev/internal/memapi/httpapi"
 )
 
 // processClient is the client of a process: the client of a manager, whose calls are injection points.
@@ -39,6 +38,9 @@ func newProcessClient(server client.Client, p *Process, live bool) *processClien
 	c.Client = apicall.NewClient(server, c.do)
 	return c
 }
+
+// RESTMapper returns the mapper of the process.
+func (c *processClient) RESTMapper() meta.RESTMapper { return c.process.mapper() }
 
 // kindOf returns the kind of an object, or of the items of a list.
 func (c *processClient) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
@@ -167,11 +169,7 @@ func (m *processManager) GetConfig() *rest.Config {
 // GetHTTPClient returns the HTTP client of GetConfig.
 func (m *processManager) GetHTTPClient() *http.Client { return &http.Client{Transport: m.transport()} }
 
-func (m *processManager) transport() *httpapi.Transport {
-	p := m.process
-	live := newProcessClient(p.run.world.Server.Client(p.program.Client), p, true)
-	return &httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.running.Registry}
-}
+func (m *processManager) transport() http.RoundTripper { return processTransport{m.process} }
 
 // watchingClient is a client of a process that can also watch the API server.
 type watchingClient struct{ *processClient }

@@ -77,7 +77,7 @@ func (g *gateway) serveNext(of processes) bool {
 			a.Failed = append(a.Failed, fault)
 		}
 	}
-	if c.Cached {
+	if c.Cached && r.removed.refuse(c) == nil {
 		r.watches.catchUp(c.process.informer(c.GVK))
 	}
 	before, stored, by := r.world.Version(), r.world.Server.Version(), c.process.activity(c.Who)
@@ -138,6 +138,7 @@ func (g *gateway) faultsOf(c *call) inject.Set {
 	default:
 		faults = (writeFaults|g.objectFaults(c))&^inject.SetOf(inject.Quota) | g.quotaFaults(c)
 	}
+	faults |= g.run.removed.faults(c.GVK)
 	// In-flight writes take effect before users go on: after the cleanup they would be unrecoverable.
 	if len(g.inFlight) == 0 && g.run.users.canContinue() {
 		faults |= inject.SetOf(inject.Meanwhile)
@@ -203,7 +204,8 @@ func (g *gateway) perform(c *call, fault inject.Fault) error {
 	if err == nil && c.Into != nil {
 		c.process.handedVersions[c.Into] = c.Into.GetResourceVersion()
 	}
-	if a := c.process.activity(c.Who); a != nil && err != nil && (judge.IsTemporary(err) || len(g.refusals) > 0) {
+	refused := len(g.refusals) > 0 || r.removed.any()
+	if a := c.process.activity(c.Who); a != nil && err != nil && (judge.IsTemporary(err) || refused) {
 		a.Refused = true
 	}
 	return err
@@ -227,6 +229,12 @@ func (g *gateway) answer(c *call, fault inject.Fault) error {
 		return err
 	}
 	if err := g.refused(c); err != nil {
+		return err
+	}
+	if fault == inject.KindRemoved {
+		r.removed.remove(c.GVK)
+	}
+	if err := r.removed.refuse(c); err != nil {
 		return err
 	}
 	target := c.Obj
@@ -267,7 +275,7 @@ func (g *gateway) answer(c *call, fault inject.Fault) error {
 		return g.refuse(c, fault)
 	case inject.Meanwhile:
 		r.users.meanwhile()
-	case "":
+	case "", inject.KindRemoved:
 	default:
 		r.others.interfere(c, fault)
 	}

@@ -55,7 +55,7 @@ func newManager(p *Process, c client.Client) *processManager {
 	}
 	m.Leader = true
 	m.Cluster = offline.Cluster{
-		Scheme: p.run.machine.Scheme, Mapper: p.run.running.Registry.Mapper(), Client: c, APIReader: p.APIReader,
+		Scheme: p.run.machine.Scheme, Mapper: p.mapper(), Client: c, APIReader: p.APIReader,
 		Cache: m.cache, Recorder: p.Recorder,
 	}
 	// They are metrics of the test's process, and cost time.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -88,6 +89,8 @@ type Process struct {
 	// written is the last version of each kind that the process has written.
 	written map[schema.GroupVersionKind]int64
 }
+
+func (p *Process) mapper() meta.RESTMapper { return &processMapper{p.run.running.Registry.Mapper(), p} }
 
 // worker calls functions, one after the other, until the process ends. The stack of its goroutine has to grow only
 // once.

@@ -27,6 +27,8 @@ type index struct {
 	kind    schema.GroupVersionKind
 	field   string
 	extract client.IndexerFunc
+	// ended is set when the informer of the kind was removed: the index may be registered again.
+	ended bool
 }
 
 // read answers a Get as the cache of a manager does.

@@ -10,7 +10,7 @@
 //   - start.go and manager.go start a process of a program; process.go has its calls and reconciles, processes.go the
 //     processes of all programs, and queue.go their requests
 //   - client.go makes calls, which gateway.go answers, with faults; authorization.go and refused_requests.go refuse
-//     some
+//     some, and removed_kinds.go those about kinds that are not served
 //   - informer.go, cache.go and read.go are the caches, which process_informer.go shows as client-go does, and
 //     watches.go forwards events to them
 //   - webhook.go and webhooks.go call webhooks for all writes
@@ -68,6 +68,7 @@ type run struct {
 	users     users
 	others    otherClient
 	actors    actors
+	removed   removedKinds
 	// converter is the conversion webhook that was registered last, by whatever version.
 	converter http.Handler
 	// lessons are what the run teaches.
@@ -135,6 +136,7 @@ func newRun(m *Machine, s inject.Schedule, v Variation, log *explain.Timeline) *
 		judge.Evidence{Verdict: &r.verdict, Scenario: scenario, World: &r.world, Trace: &r.trace.Trace, Queues: &r.processes},
 		&r.scheduler.Pace, len(s), v.Twice,
 	)
+	r.removed.run = r
 	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r, unmarked: v.Unmarked}
 	r.users = users{run: r, skip: v.Skip, hurry: v.Hurry, unsettled: map[types.NamespacedName]int{}}
 	r.actors = actors{run: r, slow: v.Slow, reverse: v.Reverse, lateGarbage: v.LateGarbage}
@@ -153,6 +155,7 @@ func newRun(m *Machine, s inject.Schedule, v Variation, log *explain.Timeline) *
 			r.listOrder = order
 		}
 	}
+	r.removed.atStart()
 	first := m.of(1)
 	for _, program := range first.Programs {
 		if m.upgrades() {

@@ -49,6 +49,7 @@ func (r *run) disturb() bool {
 		disturbed = r.disturbProcess(p) || disturbed
 	}
 	step := types.NamespacedName{Name: fmt.Sprint("step ", r.trace.Step+1)}
+	disturbed = r.removed.disturb(step) || disturbed
 	disturbed = r.users.disturb("when", inject.Site{Act: "quiet", Key: step}) || disturbed
 	return r.others.disturb() || disturbed
 }

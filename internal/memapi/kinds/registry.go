@@ -123,6 +123,18 @@ func (r *Registry) For(gvk schema.GroupVersionKind) (*Kind, bool) {
 	return k, ok
 }
 
+// Without returns a registry that serves no version of a kind.
+func (r *Registry) Without(kind schema.GroupKind) *Registry {
+	without := *r
+	of := func(k *Kind) bool { return k.GroupKind() == kind }
+	without.kinds, without.plural = maps.Clone(r.kinds), maps.Clone(r.plural)
+	maps.DeleteFunc(without.kinds, func(_ schema.GroupVersionKind, k *Kind) bool { return of(k) })
+	maps.DeleteFunc(without.plural, func(_ schema.GroupVersionResource, k *Kind) bool { return of(k) })
+	without.sorted = slices.DeleteFunc(slices.Clone(r.sorted), of)
+	without.mapper = newMapper(without.sorted)
+	return &without
+}
+
 // ForResource returns the kind of a resource, and reports whether it is served. Unlike in a mapper, an empty group is
 // the core group.
 func (r *Registry) ForResource(resource schema.GroupVersionResource) (*Kind, bool) {

@@ -70,6 +70,43 @@ func TestWhileServed(t *testing.T) {
 	}))
 }
 
+// A kind is installed late, and is removed and installed again at any moment. Its objects are made again.
+func TestWhileServed_KindThatComesAndGoes(t *testing.T) {
+	guests := func() *unstructured.Unstructured {
+		guest := &unstructured.Unstructured{}
+		guest.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceNoStatus"))
+		return guest
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceNoStatusList"))
+	s := under(t, func(env converge.Env) sub {
+		return protected(reconcilers.Sequence[*fixture.Resource]{
+			publishes(env, "thing"),
+			&reconcilers.WhileServed[*fixture.Resource]{
+				Kinds: []client.Object{guests()},
+				Reconciler: &reconcilers.ChildReconciler[
+					*fixture.Resource, *unstructured.Unstructured, *unstructured.UnstructuredList,
+				]{
+					ChildType: guests(), ChildListType: list,
+					DesiredChild: func(_ context.Context, parent *fixture.Resource) (*unstructured.Unstructured, error) {
+						child := guests()
+						child.SetNamespace(parent.Namespace)
+						child.SetName(parent.Name)
+						return child, nil
+					},
+					MergeBeforeUpdate: func(_, _ *unstructured.Unstructured) {},
+					ReflectChildStatusOnParent: func(
+						context.Context, *fixture.Resource, *unstructured.Unstructured, error,
+					) {
+					},
+				},
+			},
+		})
+	})
+	s.With = []converge.Fault{converge.FaultKindRemoved}
+	prove(t, s)
+}
+
 func TestWhile(t *testing.T) {
 	prove(t, under(t, func(env converge.Env) sub {
 		return protected(&reconcilers.While[*fixture.Resource]{

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/world"
+	"trueup.dev/internal/memapi/httpapi"
+	"trueup.dev/internal/memapi/kinds"
+)
+
+// absence is how long a removed kind is not served. It is longer than the intervals at which controllers try to watch a
+// kind again, and ask discovery.
+const absence = 16 * time.Second
+
+// removedKinds are the kinds whose CustomResourceDefinitions another client has deleted.
+type removedKinds struct {
+	run *run
+
+	mu sync.Mutex
+	// processes are those that ran when a kind was removed, by the kind. Their mappers still know it, as the mapper of a
+	// manager does.
+	processes map[schema.GroupKind][]*Process
+}
+
+// faults returns the fault that removes a kind, if the reconciler can create all of its objects again.
+func (k *removedKinds) faults(gvk schema.GroupVersionKind) inject.Set {
+	r := k.run
+	if !r.machine.Faults.Has(inject.KindRemoved) || gvk.GroupKind() == r.running.Primary.GroupKind() {
+		return 0
+	}
+	kind, ok := r.running.Registry.For(gvk)
+	if _, removed := k.removed(gvk.GroupKind()); !ok || !kind.Custom || removed {
+		return 0
+	}
+	for _, obj := range r.world.Server.List(gvk) {
+		if !r.world.Own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || len(obj.GetFinalizers()) > 0 {
+			return 0
+		}
+	}
+	return inject.SetOf(inject.KindRemoved)
+}
+
+// removed reports whether a kind is not served, and which processes ran when it was removed.
+func (k *removedKinds) removed(kind schema.GroupKind) ([]*Process, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	processes, removed := k.processes[kind]
+	return processes, removed
+}
+
+// any reports whether a kind is not served.
+func (k *removedKinds) any() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.processes) > 0
+}
+
+func (k *removedKinds) set(kind schema.GroupKind, processes []*Process) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.processes == nil {
+		k.processes = map[schema.GroupKind][]*Process{}
+	}
+	k.processes[kind] = processes
+}
+
+// remove deletes the objects of a kind, which is served again after some time.
+func (k *removedKinds) remove(gvk schema.GroupVersionKind) {
+	r := k.run
+	r.trace.Fault(phrase.AnotherClient, "delete the definition of "+gvk.Kind, inject.KindRemoved)
+	for _, obj := range slices.Clone(r.world.Server.List(gvk)) {
+		r.oracles.Duplicates.Explain(gvk, client.ObjectKeyFromObject(obj))
+		_ = r.world.Other.Delete(r.ctx, world.WithKind(obj, gvk), background) // it exists
+	}
+	k.set(gvk.GroupKind(), slices.Clone(r.processes))
+	r.watches.forward()
+	r.scheduler.after(absence, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.processes, gvk.GroupKind())
+		r.trace.Note("api server", "serves "+gvk.Kind+" again")
+		r.scheduler.changed()
+	})
+}
+
+// atStart removes kinds before the first process starts.
+func (k *removedKinds) atStart() {
+	for _, kind := range k.run.running.Registry.Kinds() {
+		k.at(inject.Site{Act: "start", Kind: kind.Kind}, kind.GroupVersionKind)
+	}
+}
+
+// disturb removes kinds when the controller is idle, and reports whether it has removed one.
+func (k *removedKinds) disturb(step types.NamespacedName) bool {
+	disturbed := false
+	for _, gvk := range k.run.world.Server.Kinds() {
+		disturbed = k.at(inject.Site{Act: "quiet", Kind: gvk.Kind, Key: step}, gvk) || disturbed
+	}
+	return disturbed
+}
+
+// at removes a kind if the schedule has the fault at a site, and reports whether it has.
+func (k *removedKinds) at(site inject.Site, gvk schema.GroupVersionKind) bool {
+	faults := k.faults(gvk)
+	if faults == 0 || k.run.faults.at(site, faults) != inject.KindRemoved {
+		return false
+	}
+	k.remove(gvk)
+	return true
+}
+
+// refuse returns the error of a call about a kind that is not served. What a cache has can be read.
+func (k *removedKinds) refuse(c *call) error {
+	kind := c.GVK.GroupKind()
+	processes, removed := k.removed(kind)
+	if !removed || c.Outside || c.Cached && c.process.existing(c.GVK) != nil {
+		return nil
+	}
+	if c.Cached || !slices.Contains(processes, c.process) {
+		return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: []string{c.GVK.Version}}
+	}
+	p := k.run.permissionFor(verbs[c.Act], c.GVK)
+	return apierrs.NewGenericServerResponse(
+		http.StatusNotFound, p.Verb, schema.GroupResource{Group: p.Group, Resource: p.Resource}, c.Key.Name,
+		"404 page not found", 0, true,
+	)
+}
+
+// served returns the registry without the kinds that are not served.
+func (k *removedKinds) served() *kinds.Registry {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	registry := k.run.running.Registry
+	for kind := range k.processes {
+		registry = registry.Without(kind)
+	}
+	return registry
+}
+
+// processMapper is the mapper of a process. It does not know kinds that were removed before the process started.
+type processMapper struct {
+	meta.RESTMapper
+
+	process *Process
+}
+
+func (m *processMapper) check(kind schema.GroupKind, versions []string) error {
+	processes, removed := m.process.run.removed.removed(kind)
+	if removed && !slices.Contains(processes, m.process) {
+		return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
+	return nil
+}
+
+// RESTMapping implements [meta.RESTMapper].
+func (m *processMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if err := m.check(kind, versions); err != nil {
+		return nil, err
+	}
+	return m.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// RESTMappings implements [meta.RESTMapper].
+func (m *processMapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	if err := m.check(kind, versions); err != nil {
+		return nil, err
+	}
+	return m.RESTMapper.RESTMappings(kind, versions...)
+}
+
+// processTransport answers the HTTP requests of a process, with the kinds that are served.
+type processTransport struct{ process *Process }
+
+// RoundTrip implements [http.RoundTripper].
+func (t processTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	p := t.process
+	live := newProcessClient(p.run.world.Server.Client(p.program.Client), p, true)
+	transport := httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.removed.served()}
+	return transport.RoundTrip(req)
+}
