@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
@@ -20,13 +21,13 @@ import (
 const (
 	// OraclePath fails when a state depends on earlier specs: it is not the state of a new object with the same spec. Only
 	// [States] checks it.
-	OraclePath Oracle = "S1 path independence"
+	OraclePath Oracle = finding.OraclePath
 	// OracleEffect fails when no value of a property changes the state. Only [States] checks it.
-	OracleEffect Oracle = "S2 effect"
+	OracleEffect Oracle = finding.OracleEffect
 )
 
 // CauseIgnored is for properties that have no effect. It is the cause of [OracleEffect].
-const CauseIgnored Cause = "ignored"
+const CauseIgnored Cause = finding.CauseIgnored
 
 // Space describes the specs of an object to [States]. The zero Space derives them from the schema of its kind, or from
 // its Go type if [Scenario.CRDs] has no definition.

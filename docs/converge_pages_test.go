@@ -12,29 +12,39 @@ import (
 	"testing"
 )
 
-// constants returns the constants of package converge that have a type, by their values.
-func constants(t *testing.T, file, typ string) map[string]string {
+// constants returns the constants of a type in a file: what they are, by their names.
+func constants(t *testing.T, file, typ string) map[string]ast.Expr {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
+	found := map[string]ast.Expr{}
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
 			return true
 		}
-		if of, ok := spec.Type.(*ast.Ident); !ok || of.Name != typ {
-			return true
+		if of, ok := spec.Type.(*ast.Ident); ok && of.Name == typ {
+			found[spec.Names[0].Name] = spec.Values[0]
 		}
-		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		return true
+	})
+	return found
+}
+
+// vocabulary returns the constants of package converge that have a type, by their values, which an internal package
+// has.
+func vocabulary(t *testing.T, typ, internal string) map[string]string {
+	t.Helper()
+	values, found := constants(t, "../converge/internal/"+internal, typ), map[string]string{}
+	for name, is := range constants(t, "../converge/vocabulary.go", typ) {
+		value, err := strconv.Unquote(values[is.(*ast.SelectorExpr).Sel.Name].(*ast.BasicLit).Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[value] = spec.Names[0].Name
-		return true
-	})
+		found[value] = name
+	}
 	return found
 }
 
@@ -45,15 +55,15 @@ var goTest = regexp.MustCompile(`\[(Test\w+)[^\]]*\]\((\.\./\.\./converge/\w+_te
 // code that a test runs, and that no other sections exist. Tests of lab/corpus run the entries that sections name.
 func TestConvergePages(t *testing.T) {
 	for _, c := range []struct {
-		file, typ, page, heading string
-		atLeast                  int
+		typ, internal, page, heading string
+		atLeast                      int
 	}{
-		{"../converge/vocabulary.go", "Oracle", "converge/oracles.md", "##", 10},
-		{"../converge/vocabulary.go", "Fault", "converge/faults.md", "###", 20},
+		{"Oracle", "finding/finding.go", "converge/oracles.md", "##", 10},
+		{"Fault", "inject/inject.go", "converge/faults.md", "###", 20},
 	} {
-		named := constants(t, c.file, c.typ)
+		named := vocabulary(t, c.typ, c.internal)
 		if len(named) < c.atLeast {
-			t.Errorf("%s: found only %d constants of type %s", c.file, len(named), c.typ)
+			t.Errorf("found only %d constants of type %s", len(named), c.typ)
 		}
 		parts := strings.Split(readFile(t, c.page), "\n"+c.heading+" ")
 		sections := map[string]string{}
