@@ -70,10 +70,7 @@ func TestHorizontalPodAutoscalers(t *testing.T) {
 		t.Errorf("%d replicas, status %+v, want the maximum of 4", *set.Spec.Replicas, hpa.Status)
 	}
 	for _, resets := range []bool{false, true} {
-		report, err := Check(t, autoscaledScenario(resets), Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := mustCheck(t, autoscaledScenario(resets), Options{Seed: 1})
 		if f := report.Failure; resets != (f != nil) || f != nil && f.Violation.Oracle != OracleQuiescence {
 			t.Errorf("the reconciler resets the replicas: %t, got %v", resets, f)
 		}

@@ -108,8 +108,5 @@ func TestCertificates(t *testing.T) {
 	if secret.Annotations["cert-manager.io/certificate-name"] != "a" || metav1.GetControllerOf(secret) != nil {
 		t.Errorf("metadata %v", secret.ObjectMeta)
 	}
-	report, err := Check(t, certificateScenario(), Options{Seed: 1})
-	if err != nil || report.Failure != nil {
-		t.Error(report.Failure, err)
-	}
+	converges(t, certificateScenario(), Options{Seed: 1})
 }

@@ -148,8 +148,5 @@ func TestStatefulSetPodsOfReconciler(t *testing.T) {
 	if got := strings.Join(podsAndClaims(o.Settled[1]), ", "); got != "db-0 db:2, db-1 db:2, data-db-0, data-db-1" {
 		t.Errorf("after the change: %s", got)
 	}
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil || report.Failure != nil {
-		t.Error(report.Failure, err)
-	}
+	converges(t, s, Options{Seed: 1})
 }

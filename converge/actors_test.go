@@ -131,9 +131,5 @@ func TestActorsNeedTheirOwnName(t *testing.T) {
 // foundIn returns the failure of a scenario, or nil.
 func foundIn(t *testing.T, s Scenario) *Failure {
 	t.Helper()
-	report, err := Check(t, s, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report.Failure
+	return mustCheck(t, s, DefaultOptions()).Failure
 }

@@ -149,10 +149,7 @@ func TestDisturbances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := owningScenario(test.find, test.ours)
-			report, err := Check(t, s, Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, Options{Seed: 1})
 			check := func(what, want string, v Violation, failed bool, certificate fmt.Stringer) {
 				switch {
 				case want == "" && failed, want != "" && !strings.HasPrefix(v.String(), want):

@@ -46,18 +46,15 @@ func TestFaultsFindBugs(t *testing.T) {
 					c.wrong.Without[other] = "the case is about another fault"
 				}
 			}
-			report, err := Check(t, c.wrong, Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, c.wrong, Options{Seed: 1})
 			switch f := report.Failure; {
 			case f == nil:
 				t.Errorf("the mistake is not found: %s", report.Certificate)
 			case f.Violation.Oracle != c.oracle || !strings.Contains(f.Replay, ":"+string(fault)+"@"):
 				t.Errorf("found by %s, want %s:\n%s", f.Violation.Oracle, c.oracle, f)
 			}
-			if report, err = Check(t, c.right, Options{Seed: 1}); err != nil || report.Failure != nil {
-				t.Errorf("the correct reconciler fails: %v\n%s", err, report.Failure)
+			if report = mustCheck(t, c.right, Options{Seed: 1}); report.Failure != nil {
+				t.Errorf("the correct reconciler fails: %s", report.Failure)
 			}
 		})
 	}

@@ -301,10 +301,7 @@ func TestHint_lookAlikes(t *testing.T) {
 			if c.change != nil {
 				c.change(&s)
 			}
-			report, err := Check(t, s, DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, DefaultOptions())
 			f := report.Failure
 			switch {
 			case f == nil:

@@ -23,10 +23,7 @@ import (
 // failureOf returns the failure of a scenario.
 func failureOf(t *testing.T, s Scenario) *Failure {
 	t.Helper()
-	report, err := Check(t, s, Options{Recoveries: 1000, Pairs: 1000, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, s, Options{Recoveries: 1000, Pairs: 1000, Seed: 1})
 	if report.Failure == nil {
 		t.Fatalf("no failure: %s", report.Certificate)
 	}

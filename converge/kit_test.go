@@ -86,6 +86,26 @@ func controllerScenario(generated bool) Scenario {
 	return s
 }
 
+// mustCheck checks a valid scenario.
+func mustCheck(t *testing.T, s Scenario, o Options) *Report {
+	t.Helper()
+	report, err := Check(t, s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// converges checks a scenario that must not fail.
+func converges(t *testing.T, s Scenario, o Options) *Report {
+	t.Helper()
+	report := mustCheck(t, s, o)
+	if report.Failure != nil {
+		t.Fatal(report.Failure)
+	}
+	return report
+}
+
 func mustPlan(t testing.TB, s Scenario) *plan {
 	t.Helper()
 	p, err := newPlan(s)

@@ -55,17 +55,11 @@ func namespaceScenario(stubborn bool, forbidden *int) Scenario {
 // one: users may delete the namespace at any time.
 func TestDeletedNamespaces(t *testing.T) {
 	forbidden := 0
-	report, err := Check(t, namespaceScenario(false, &forbidden), DefaultOptions())
-	if err != nil || report.Failure != nil {
-		t.Fatal(report.Failure, err)
-	}
+	converges(t, namespaceScenario(false, &forbidden), DefaultOptions())
 	if forbidden == 0 {
 		t.Error("no creation is rejected because the namespace is being deleted")
 	}
-	if report, err = Check(t, namespaceScenario(true, &forbidden), DefaultOptions()); err != nil {
-		t.Fatal(err)
-	}
-	f := report.Failure
+	f := foundIn(t, namespaceScenario(true, &forbidden))
 	if f == nil || f.Violation.Oracle != OracleQuiescence ||
 		!strings.Contains(f.Violation.Message, "because it is being terminated") {
 		t.Errorf("got %v, want that the deletion does not end", f)

@@ -80,10 +80,7 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 			})
 			s.Reset = func() { checked = false }
 			s.Steps = Lifecycle(newSecret("a"))
-			report, err := Check(t, s, Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, Options{Seed: 1})
 			switch f := report.Failure; {
 			case c.about == "" && f != nil:
 				t.Errorf("a false alarm:\n%s", f)
@@ -94,8 +91,8 @@ func TestRequestsWithoutAnEffect(t *testing.T) {
 				t.Errorf("got %s with the hint %q, want a hint and %q", f.Violation, f.Hint, c.message)
 			}
 			s.Off = map[Oracle]string{OracleIdempotence: "the requests are cheap"}
-			if report, err = Check(t, s, Options{Seed: 1}); err != nil || report.Failure != nil {
-				t.Fatalf("off: %v, %v", report.Failure, err)
+			if report = mustCheck(t, s, Options{Seed: 1}); report.Failure != nil {
+				t.Fatalf("off: %v", report.Failure)
 			}
 			if got := strings.Contains(report.Certificate.String(), " without an effect"); got != c.counted {
 				t.Errorf("writes are counted: %t, want %t: %s", got, c.counted, report.Certificate)

@@ -173,10 +173,7 @@ func TestEachOracle(t *testing.T) {
 		}, OracleLeaks, "goroutines of the reconciler outlive the process", "when the context ends"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := Check(t, secretScenario(c.reconcile), DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, secretScenario(c.reconcile), DefaultOptions())
 			f := report.Failure
 			if f == nil {
 				t.Fatalf("no failure: %s", report.Certificate)
@@ -290,10 +287,7 @@ func TestAdvice(t *testing.T) {
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(e.Client.Delete(ctx, configMap, options...))
 	})
-	report, err := Check(t, s, DefaultOptions())
-	if err != nil || report.Failure != nil {
-		t.Fatal(report.Failure, err)
-	}
+	report := converges(t, s, DefaultOptions())
 	want := []string{
 		"the delete of ConfigMap default/a deletes another object than that of the cache: use a precondition with its UID",
 	}
@@ -301,13 +295,13 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("advice (-want +got):\n%s", diff)
 	}
 	s.Strict = true
-	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure == nil ||
+	if report = mustCheck(t, s, DefaultOptions()); report.Failure == nil ||
 		report.Failure.Violation.Oracle != OracleAdvice || report.Failure.Violation.Cause != CauseUnconditionalDelete {
-		t.Errorf("strict: got %v, %v, want the advice", report.Failure, err)
+		t.Errorf("strict: got %v, want the advice", report.Failure)
 	}
 	safe = true
-	if report, err = Check(t, s, DefaultOptions()); err != nil || report.Failure != nil {
-		t.Errorf("strict, with a precondition: got %v, %v, want no advice", report.Failure, err)
+	if report = mustCheck(t, s, DefaultOptions()); report.Failure != nil {
+		t.Errorf("strict, with a precondition: got %v, want no advice", report.Failure)
 	}
 }
 
@@ -338,10 +332,7 @@ func TestStaleCacheAndExternalSystem(t *testing.T) {
 		})
 	}
 	s.Steps = Steps(Apply(newSecret("a")), Settle(), Apply(newSecret("b")), Settle())
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, s, Options{Seed: 1})
 	if f := report.Failure; f == nil || f.Violation.Message != "cloud b: 1 deleted, 0 without faults" ||
 		f.schedule[0].Fault != FaultStaleStart {
 		t.Errorf("got %v, want that b is deleted because of a stale list", f)
@@ -363,18 +354,12 @@ func TestReadyBeforeDependents(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := Check(t, readyScenario(true, create), Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, readyScenario(true, create), Options{Seed: 1})
 			if f := report.Failure; f == nil || f.Violation.Oracle != OracleStatus ||
 				f.Violation.Message != "PodDisruptionBudget default/a is Ready before "+name+" exists" {
 				t.Errorf("got %v, want that it is Ready too early", f)
 			}
-			report, err = Check(t, readyScenario(false, create), Options{Seed: 1})
-			if err != nil || report.Failure != nil {
-				t.Errorf("the correct order fails: %v\n%s", err, report.Failure)
-			}
+			converges(t, readyScenario(false, create), Options{Seed: 1})
 		})
 	}
 }

@@ -92,10 +92,7 @@ func TestOutside(t *testing.T) {
 		}, "O3 idempotence"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := Check(t, zoneScenario(c.reconcile), DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, zoneScenario(c.reconcile), DefaultOptions())
 			got := ""
 			if f := report.Failure; f != nil {
 				got = string(f.Violation.Oracle) + ": " + strings.TrimPrefix(f.Violation.Message, string(f.Violation.Oracle)+": ")

@@ -135,10 +135,7 @@ func TestScenariosThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := copierScenario(false)
 			c.change(&s)
-			report, err := Check(t, s, DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, DefaultOptions())
 			if report.Failure == nil || !strings.Contains(report.Failure.Violation.Message, c.want) {
 				t.Errorf("got %v, want %q", report.Failure, c.want)
 			}

@@ -103,10 +103,7 @@ func TestIndexersOfInformers(t *testing.T) {
 		"an object of the cache is changed": indexReaderScenario(true, true),
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := Check(t, s, DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, DefaultOptions())
 			if report.Failure == nil {
 				t.Fatalf("no failure: %s", report.Certificate)
 			}

@@ -46,19 +46,13 @@ func TestBlockedGoroutines(t *testing.T) {
 		if off {
 			s.Off = map[Oracle]string{OracleLeaks: "it ends with the program"}
 		}
-		report, err := Check(t, s, Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := mustCheck(t, s, Options{Seed: 1})
 		if f := report.Failure; off != (f == nil) || f != nil && f.Violation.Oracle != OracleLeaks {
 			t.Errorf("off: %v: got %v", off, f)
 		}
 	}
 	s.Steps = Steps(Do("wait", func(context.Context, client.Client) error { <-make(chan struct{}); return nil }))
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, s, Options{Seed: 1})
 	if f := report.Failure; f == nil || f.Violation.Oracle != OracleLeaks {
 		t.Errorf("got %v, want a leak", f)
 	}

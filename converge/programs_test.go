@@ -202,10 +202,7 @@ func TestProgramsInCertificate(t *testing.T) {
 		"converges under every single fault: 2 programs, ": countingScenario(true),
 		"converges under every single fault: ":             controllerScenario(false),
 	} {
-		report, err := Check(t, s, Options{Seed: 1})
-		if err != nil || report.Failure != nil {
-			t.Fatal(report.Failure, err)
-		}
+		report := converges(t, s, Options{Seed: 1})
 		if got := report.Certificate.String(); !strings.HasPrefix(got, want) ||
 			strings.Contains(got, "programs") != (len(s.Programs) > 0) {
 			t.Errorf("got %q, want it to begin with %q", got, want)

@@ -42,10 +42,7 @@ func randomNamesScenario(live bool) Scenario {
 func TestRandomNames(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		t.Run(fmt.Sprint("live: ", live), func(t *testing.T) {
-			report, err := Check(t, randomNamesScenario(live), DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, randomNamesScenario(live), DefaultOptions())
 			f := report.Failure
 			switch {
 			case live && f != nil:

@@ -54,10 +54,7 @@ func TestFieldsThatDependOnChance(t *testing.T) {
 					return reconcile.Result{}, err
 				})
 				s.Steps = Lifecycle(newSecret("a"))
-				report, err := Check(t, s, Options{Seed: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				report := mustCheck(t, s, Options{Seed: 1})
 				switch f := report.Failure; {
 				case !wrong && f != nil:
 					t.Errorf("a false alarm:\n%s", f)
@@ -86,10 +83,7 @@ func TestNamesThatDependOnChance(t *testing.T) {
 				return reconcile.Result{}, e.Client.Create(ctx, configMap)
 			})
 			s.Steps = Lifecycle(newSecret("a"))
-			report, err := Check(t, s, Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, Options{Seed: 1})
 			f := report.Failure
 			if f == nil || f.Violation.Cause != CauseScenario ||
 				!strings.HasPrefix(f.Violation.Message, "of two runs without faults, only one has ConfigMap default/a-") {
@@ -204,10 +198,7 @@ func TestOrderOfGarbageCollection(t *testing.T) {
 				)
 			})
 			s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Apply(newSecret("a")), Settle())
-			report, err := Check(t, s, Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := mustCheck(t, s, Options{Seed: 1})
 			switch f := report.Failure; {
 			case !wrong && f != nil:
 				t.Errorf("a false alarm:\n%s", f)

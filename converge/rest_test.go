@@ -106,10 +106,7 @@ func TestClientsetPasses(t *testing.T) {
 
 // TestClientsetFails finds the bug of a reconciler that uses a clientset: a lost response leads to a second object.
 func TestClientsetFails(t *testing.T) {
-	report, err := Check(t, clientsetScenario(true), DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, clientsetScenario(true), DefaultOptions())
 	if f := report.Failure; f == nil || f.Violation.Oracle != OracleDuplicates {
 		t.Errorf("got %v, want a duplicate", f)
 	}

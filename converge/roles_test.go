@@ -30,11 +30,7 @@ func checkRoles(t *testing.T, roles ...client.Object) *Report {
 	t.Helper()
 	s := controllerScenario(false)
 	s.Roles = roles
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
+	return mustCheck(t, s, Options{Seed: 1})
 }
 
 // TestRolesSuffice runs a reconciler with what it needs, and lists what it does not need.
@@ -75,13 +71,7 @@ func TestWhatWouldItNeedPermissionFor(t *testing.T) {
 		recorder := &rbac.Recorder{}
 		s := controllerScenario(false)
 		s.Roles, s.Permissions = roles, recorder
-		report, err := Check(t, s, Options{Seed: 1, SingleRequests: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if report.Failure != nil {
-			t.Fatal(report.Failure)
-		}
+		converges(t, s, Options{Seed: 1, SingleRequests: 100})
 		const want = `
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;list;update;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
@@ -119,10 +109,7 @@ func TestMissingRuleAfterFault(t *testing.T) {
 	s.Roles = []client.Object{clusterRole(
 		rule("secrets", "list", "watch"), rule("configmaps", "create", "list", "watch"),
 	)}
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, s, Options{Seed: 1})
 	if report.Failure == nil || len(report.Failure.Faults) == 0 {
 		t.Fatalf("got %v, want a failure with a fault", report.Failure)
 	}

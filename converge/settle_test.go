@@ -38,10 +38,7 @@ func TestPollingLongerThanUsual(t *testing.T) {
 		}
 		return nil
 	}
-	report, err := Check(t, s, DefaultOptions())
-	if err != nil || report.Failure != nil {
-		t.Fatal(report.Failure, err)
-	}
+	converges(t, s, DefaultOptions())
 }
 
 // TestReconcilingAgainPassesPredicates counts reconciles in an object, and has a predicate that drops resyncs.
@@ -70,10 +67,7 @@ func TestReconcilingAgainPassesPredicates(t *testing.T) {
 		},
 		Steps: Steps(Apply(newSecret("a")), Settle()),
 	}
-	report, err := Check(t, s, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, s, DefaultOptions())
 	if f := report.Failure; f == nil || f.Violation.Oracle != OracleIdempotence || len(f.Faults) > 0 {
 		t.Errorf("got %v, want a redundant write, without faults", f)
 	}
@@ -147,10 +141,7 @@ func TestRenewals(t *testing.T) {
 				return reconcile.Result{RequeueAfter: lifetime}, e.Client.Update(ctx, token)
 			})
 			s.Steps = Steps(Apply(newSecret("a")), Settle(), Delete(newSecret("a")), Settle())
-			report, err := Check(t, s, DefaultOptions())
-			if err != nil || report.Failure != nil {
-				t.Error(report.Failure, err)
-			}
+			converges(t, s, DefaultOptions())
 		})
 	}
 }
@@ -167,10 +158,7 @@ func TestPollsThatIgnoreErrors(t *testing.T) {
 	})
 	s.Without = map[Fault]string{FaultTaken: "any object of the name will do"}
 	s.Steps = Steps(Apply(newSecret("a")), Settle())
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil || report.Failure != nil {
-		t.Fatal(report.Failure, err)
-	}
+	converges(t, s, Options{Seed: 1})
 }
 
 // TestRenewalsOfTwo renews the tokens of two objects at about the same time.
@@ -189,10 +177,7 @@ func TestRenewalsOfTwo(t *testing.T) {
 		})
 		s.Steps = Steps(Apply(newSecret("a")), Apply(newSecret("b")), Settle())
 		s.Off = map[Oracle]string{OracleDeletion: "what is outside stays"}
-		report, err := Check(t, s, Options{Seed: 1})
-		if err != nil || report.Failure != nil {
-			t.Fatal(lifetime, report.Failure, err)
-		}
+		report := converges(t, s, Options{Seed: 1})
 		if report.Certificate.Points > 60 {
 			t.Errorf("%s: %d points: renewed too often during a Settle", lifetime, report.Certificate.Points)
 		}
@@ -206,10 +191,7 @@ func TestPollsThatMayBeHot(t *testing.T) {
 	})
 	s.Off = map[Oracle]string{OracleQuiescence: "it looks all the time"}
 	s.Desired = func(State) error { return errors.New("never right") }
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := mustCheck(t, s, Options{Seed: 1})
 	if f := report.Failure; f == nil || f.Violation.Oracle != OracleEndState {
 		t.Errorf("got %v, want that the state is checked", f)
 	}
@@ -244,8 +226,5 @@ func TestRevertedChanges(t *testing.T) {
 	changed := newSecret("a")
 	changed.Data["value"] = []byte("2")
 	s.Steps = Steps(Apply(newSecret("a")), Apply(changed), Settle())
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil || report.Failure != nil {
-		t.Fatal(report.Failure, err)
-	}
+	converges(t, s, Options{Seed: 1})
 }

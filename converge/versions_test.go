@@ -134,13 +134,7 @@ func gaugeScenario(t *testing.T, storage string, converter conversion.Converter)
 // checkQuickly tries single faults and a few others: conversions make runs slow.
 func checkQuickly(t *testing.T, s Scenario) {
 	t.Helper()
-	report, err := Check(t, s, Options{Seed: 1, Recoveries: 50, Pairs: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if report.Failure != nil {
-		t.Fatal(report.Failure)
-	}
+	converges(t, s, Options{Seed: 1, Recoveries: 50, Pairs: 50})
 }
 
 // TestVersions runs a controller of one version for users of another one, in both storage versions.
