@@ -14,15 +14,6 @@ import (
 	"trueup.dev/converge/internal/phrase"
 )
 
-// TestHintTable checks that each row has a hint.
-func TestHintTable(t *testing.T) {
-	for _, row := range hintTable {
-		if row.hint == "" {
-			t.Errorf("no hint for %+v", row)
-		}
-	}
-}
-
 // TestMistake checks which hint a short timeline leads to.
 func TestMistake(t *testing.T) {
 	const object = "ConfigMap default/a"
