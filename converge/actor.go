@@ -63,33 +63,30 @@ func actorOn[T client.Object](name string, kind T, act func(ctx context.Context,
 	}}
 }
 
-// Deployments is an actor that makes the progress of Deployments at once, without ReplicaSets and Pods.
-func Deployments(progress Progress) Actor {
-	a := actorOn("deployments", &appsv1.Deployment{}, func(
-		ctx context.Context, c client.Client, obj *appsv1.Deployment,
-	) error {
-		return workloads.ActOnDeployment(ctx, c, obj, progress == Fail)
+// workloadActor returns an actor that makes the progress of a type of workloads.
+func workloadActor[T client.Object](
+	name string, kind T, progress Progress, act func(ctx context.Context, c client.Client, obj T, fail bool) error,
+) Actor {
+	a := actorOn(name, kind, func(ctx context.Context, c client.Client, obj T) error {
+		return act(ctx, c, obj, progress == Fail)
 	})
 	a.restores = progress == BecomeReady
 	return a
+}
+
+// Deployments is an actor that makes the progress of Deployments at once, without ReplicaSets and Pods.
+func Deployments(progress Progress) Actor {
+	return workloadActor("deployments", &appsv1.Deployment{}, progress, workloads.ActOnDeployment)
 }
 
 // StatefulSets is an actor that makes the progress of StatefulSets at once, without Pods.
 func StatefulSets(progress Progress) Actor {
-	a := actorOn("statefulsets", &appsv1.StatefulSet{}, func(
-		ctx context.Context, c client.Client, obj *appsv1.StatefulSet,
-	) error {
-		return workloads.ActOnStatefulSetStatus(ctx, c, obj, progress == Fail)
-	})
-	a.restores = progress == BecomeReady
-	return a
+	return workloadActor("statefulsets", &appsv1.StatefulSet{}, progress, workloads.ActOnStatefulSetStatus)
 }
 
 // Jobs is an actor that makes the progress of Jobs at once, without Pods.
 func Jobs(progress Progress) Actor {
-	return actorOn("jobs", &batchv1.Job{}, func(ctx context.Context, c client.Client, obj *batchv1.Job) error {
-		return workloads.ActOnJob(ctx, c, obj, progress == Fail)
-	})
+	return workloadActor("jobs", &batchv1.Job{}, progress, workloads.ActOnJob)
 }
 
 // HorizontalPodAutoscalers is an actor that scales the targets of HorizontalPodAutoscalers to the number of replicas

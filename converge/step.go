@@ -13,6 +13,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -293,11 +294,5 @@ func added(to, from map[string]string) map[string]string {
 	if len(from) == 0 {
 		return to
 	}
-	sum := make(map[string]string, len(to)+len(from))
-	for _, m := range []map[string]string{to, from} {
-		for key, value := range m {
-			sum[key] = value
-		}
-	}
-	return sum
+	return labels.Merge(to, from)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -333,11 +334,8 @@ func (h *history) changed(field string, past *pastObject, before map[string]any)
 	if h.actors {
 		return // the status is written by an actor
 	}
-	was, _ := before["status"].(map[string]any)
-	is, _ := past.content["status"].(map[string]any)
-	if patch := mergePatch(was, is); patch != nil {
-		name := "change status of " + phrase.Describe(obj)
-		h.Changes = append(h.Changes, merge(name, obj, map[string]any{"status": patch}, "status"))
+	if patch := mergePatch(statusIn(before), statusIn(past.content)); patch != nil {
+		h.Changes = append(h.Changes, merge("change status of "+phrase.Describe(obj), obj, patch, "status"))
 	}
 }
 
@@ -360,13 +358,9 @@ func (h *history) mask(obj client.Object, before, after map[string]any) {
 }
 
 // merge is a change that sends a JSON merge patch.
-func merge(name string, obj client.Object, patch map[string]any, subresource string) Change {
+func merge(name string, obj client.Object, patch []byte, subresource string) Change {
 	return Change{Name: name, Do: func(ctx context.Context, c client.Client) error {
-		data, err := json.Marshal(patch)
-		if err != nil {
-			return err
-		}
-		target, raw := obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, data)
+		target, raw := obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, patch)
 		if subresource != "" {
 			return client.IgnoreNotFound(c.SubResource(subresource).Patch(ctx, target, raw))
 		}
@@ -412,40 +406,26 @@ func KindOf(ref recording.Ref) schema.GroupVersionKind {
 }
 
 // mergePatch returns the JSON merge patch from one object to another one, or nil if they are equal.
-func mergePatch(before, after map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key, value := range after {
-		old, ok := before[key]
-		if !ok {
-			patch[key] = value
-			continue
-		}
-		oldFields, wasObject := old.(map[string]any)
-		fields, isObject := value.(map[string]any)
-		switch {
-		case wasObject && isObject:
-			if below := mergePatch(oldFields, fields); below != nil {
-				patch[key] = below
-			}
-		case !equalJSON(old, value):
-			patch[key] = value
-		}
+func mergePatch(before, after map[string]any) []byte {
+	from, errFrom := json.Marshal(before)
+	to, errTo := json.Marshal(after)
+	if errFrom != nil || errTo != nil {
+		return nil
 	}
-	for key := range before {
-		if _, ok := after[key]; !ok {
-			patch[key] = nil
-		}
-	}
-	if len(patch) == 0 {
+	patch, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil || string(patch) == "{}" {
 		return nil
 	}
 	return patch
 }
 
-func equalJSON(a, b any) bool {
-	one, errOne := json.Marshal(a)
-	other, errOther := json.Marshal(b)
-	return errOne == nil && errOther == nil && string(one) == string(other)
+// statusIn returns the status in the content of an object, as the whole content.
+func statusIn(content map[string]any) map[string]any {
+	status, ok := content["status"].(map[string]any)
+	if !ok {
+		status = map[string]any{}
+	}
+	return map[string]any{"status": status}
 }
 
 // wanted returns the part of an object that users decide about: all but the status, and of the metadata the labels and

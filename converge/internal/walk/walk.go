@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/phrase"
@@ -48,43 +48,15 @@ func Sorted(changes []specs.Change) []specs.Change {
 	})
 }
 
-// JSONContent returns a value as JSON has it, with int64 for numbers without a fraction.
+// JSONContent returns a value as JSON has it, with int64 for integers, as the schema has them.
 func JSONContent(value any) (any, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	var wrapped map[string]any
-	err = json.Unmarshal(fmt.Appendf(nil, `{"value":%s}`, encoded), &wrapped)
-	if err != nil {
-		return nil, err
-	}
-	// Numbers as the schema has them.
-	return (&unstructured.Unstructured{Object: normalized(wrapped)}).Object["value"], nil
-}
-
-// normalized returns JSON content with int64 for numbers without a fraction.
-func normalized(content map[string]any) map[string]any {
-	for key, value := range content {
-		content[key] = normalizedValue(value)
-	}
-	return content
-}
-
-func normalizedValue(value any) any {
-	switch value := value.(type) {
-	case float64:
-		if whole := int64(value); float64(whole) == value {
-			return whole
-		}
-	case map[string]any:
-		return normalized(value)
-	case []any:
-		for i := range value {
-			value[i] = normalizedValue(value[i])
-		}
-	}
-	return value
+	var content any
+	err = utiljson.Unmarshal(encoded, &content)
+	return content, err
 }
 
 // Describe describes a spec by its difference from the one before it. base is the content of the object without
