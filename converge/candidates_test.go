@@ -4,14 +4,12 @@ package converge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/search"
 )
 
@@ -33,11 +31,7 @@ func TestSinglesAreSampled(t *testing.T) {
 		t.Errorf("without a limit, not all single faults are tried: %s", all.Certificate)
 	}
 	sample := func() *Report {
-		report, err := Check(t, s, Options{Seed: 1, SingleRequests: 1})
-		if err != nil || report.Failure != nil {
-			t.Fatal(report.Failure, err)
-		}
-		return report
+		return converges(t, s, Options{Seed: 1, SingleRequests: 1})
 	}
 	one, two := sample().Certificate, sample().Certificate
 	one.Elapsed, two.Elapsed = 0, 0
@@ -45,43 +39,11 @@ func TestSinglesAreSampled(t *testing.T) {
 		t.Errorf("two samples differ: %s", diff)
 	}
 	total := all.Certificate.Singles
-	if one.Singles != fewest || one.Singles+one.SinglesLeft != total {
-		t.Errorf("got %d single faults and %d left, want %d of %d", one.Singles, one.SinglesLeft, fewest, total)
+	if one.Singles != search.Fewest || one.Singles+one.SinglesLeft != total {
+		t.Errorf("got %d single faults and %d left, want %d of %d", one.Singles, one.SinglesLeft, search.Fewest, total)
 	}
-	want := fmt.Sprintf("converges under %d of %d single faults", fewest, total)
+	want := fmt.Sprintf("converges under %d of %d single faults", search.Fewest, total)
 	if !strings.HasPrefix(one.String(), want) || !strings.Contains(one.String(), "-converge.singles") {
 		t.Errorf("the certificate is not that of a sample: %s", one)
-	}
-}
-
-// TestSampleBeginsWithEachKind checks the order of candidates, and that samples are evenly spread.
-func TestSampleBeginsWithEachKind(t *testing.T) {
-	p := mustPlan(t, copierScenario(false))
-	reference, _ := p.refer(t)
-	found := inject.CandidatesOf(reference.Points)
-	rounds := inject.RoundsOf(found)
-	var order []int
-	for _, d := range found {
-		order = append(order, rounds(d))
-	}
-	if !slices.IsSorted(order) || order[0] != inject.FirstOfKind || order[len(order)-1] != inject.Repeated {
-		t.Errorf("the rounds are %v", order)
-	}
-	others := slices.DeleteFunc(
-		slices.Clone(found), func(d inject.Deviation) bool { return rounds(d) == inject.FirstOfKind },
-	)
-	first := len(found) - len(others)
-	chosen := search.Sample(found, first+3, rounds)
-	if len(chosen) != first+3 {
-		t.Errorf("the sample has %d faults, want %d", len(chosen), first+3)
-	}
-	kinds := map[string]bool{}
-	for _, d := range chosen {
-		kinds[fmt.Sprint(d.Fault, d.Act, d.Kind)] = true
-	}
-	for _, d := range found {
-		if !kinds[fmt.Sprint(d.Fault, d.Act, d.Kind)] {
-			t.Errorf("%s is not in the sample, nor at another point of the kind", d)
-		}
 	}
 }

@@ -54,23 +54,6 @@ type Options struct {
 	Seed uint64
 }
 
-// fewest is the least number of second faults and of pairs, even if runs are long.
-const fewest = 50
-
-// limit applies Requests to runs of a length.
-func (o *Options) limit(length int) {
-	if o.Requests <= 0 {
-		return
-	}
-	most := max(o.Requests/length, fewest)
-	if o.Recoveries > 0 {
-		o.Recoveries = min(o.Recoveries, most)
-	}
-	if o.Pairs > 0 {
-		o.Pairs = min(o.Pairs, most)
-	}
-}
-
 // DefaultOptions returns the options of Run, as flags change them: all single faults, or as many as make 500,000
 // requests, which takes less than a minute; 1,000 second faults, and 1,000 pairs, or as many of each as make 20,000
 // requests, which takes about a second. With the race detector, which makes runs ten times slower, it is a tenth of
@@ -134,17 +117,6 @@ func Check(t *testing.T, s Scenario, o Options) (*Report, error) {
 	}
 	p.seed = o.Seed
 	return p.check(t, o), nil
-}
-
-func (p *plan) check(t *testing.T, o Options) *Report {
-	calledby.Controller() // outside of any bubble
-	report := explore(t, p, o)
-	if report.Failure != nil {
-		p.shrink(t, report.Failure)
-		p.record(t, report.Failure)
-		report.Failure.tried = &report.Certificate
-	}
-	return report
 }
 
 // certificate formats what was tried, and what was left out.

@@ -21,6 +21,7 @@ import (
 
 	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
+	"trueup.dev/converge/internal/search"
 )
 
 // crowd creates several ConfigMaps at once, each in a goroutine of its own.
@@ -93,7 +94,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 			}
 			schedules := []inject.Schedule{{}}
 			for n := range uint64(5) {
-				schedules = append(schedules, randomSchedule(o.Points, 7, n))
+				schedules = append(schedules, search.RandomSchedule(o.Points, 7, n))
 			}
 			first := timelines(t, p, schedules)
 			if lines := strings.Count(first, "\n"); lines < 100 {

@@ -46,8 +46,8 @@
 // # How the code is organized
 //
 // This package has what users write, and checks it: [Scenario] and its parts become a machine, which a run executes.
-// Its searches propose schedules of faults ([Run]), sequences of specs ([States]) and changes of the version
-// ([Upgrade]), and shrink what fails. All else is in packages below internal. Each one imports only earlier ones:
+// [Run], [States], [Upgrade] and [FromRecording] start a search, execute what it tries, and describe what fails. All
+// else is in packages below internal. Each one imports only earlier ones:
 //   - phrase has what messages have in common
 //   - inject has the faults, the points where they apply, schedules of faults, and the order in which they are tried
 //   - finding names the oracles, and the causes of what they find
@@ -59,7 +59,8 @@
 //   - judge has the oracles, and the runs without faults that others are compared with
 //   - sim executes a machine with a schedule: users, processes, caches, other controllers and faults
 //   - walk has the sequences of writes that [States] tries
-//   - search has what all searches have in common, and adapts the Go runtime to them
+//   - search proposes what to try: schedules of faults, changes of the version, and walks; it shrinks what fails,
+//     formats certificates, and adapts the Go runtime to searches
 //
 // # What it proves
 //

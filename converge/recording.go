@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
-	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/past"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/observe/recording"
 )
 
@@ -144,36 +145,23 @@ func (r Recorded) String() string {
 	return text + fmt.Sprintf("; it does not fail; %s tried", phrase.Plural(r.Similar, "similar schedule"))
 }
 
-// recorded repeats the recording, and tries similar schedules.
-func (x *exploration) recorded(reference *judge.Outcome) *Failure {
-	recorded := x.plan.recorded
-	if recorded == nil {
-		return nil
-	}
+// repeatRecording repeats the recording, and tries similar schedules.
+func (p *plan) repeatRecording(t *testing.T, x *search.Schedules, r *Recorded) *search.Failure[inject.Schedule] {
 	log := &explain.Timeline{}
-	o := x.plan.try(x.t, recorded.Schedule, log)
-	x.cert.Schedules++
-	r := &Recorded{
-		Replay: x.plan.encode(recorded.Schedule), Faults: len(recorded.Schedule), Injected: o.Injected,
-		Errors: len(recorded.Errors),
-	}
-	x.cert.Recorded = r
-	for _, text := range recorded.Errors {
+	o := p.try(t, p.recorded.Schedule, log)
+	x.Runs++
+	r.Replay, r.Faults, r.Injected = p.encode(p.recorded.Schedule), len(p.recorded.Schedule), o.Injected
+	r.Errors = len(p.recorded.Errors)
+	for _, text := range p.recorded.Errors {
 		if slices.ContainsFunc(
 			log.Entries, func(e explain.Entry) bool { return inject.AlikeText(e.Result) == "error: "+text },
 		) {
 			r.Again++
 		}
 	}
-	if v, failed := o.First(); failed {
+	if found := x.Failed(p.recorded.Schedule, &o); found != nil {
 		r.Failed = true
-		return &Failure{Violation: Violation(v), schedule: recorded.Schedule}
+		return found
 	}
-	for _, s := range recorded.Similar(reference.Points) {
-		r.Similar++
-		if _, failure := x.try(s); failure != nil {
-			return failure
-		}
-	}
-	return nil
+	return x.Similar(p.recorded.Similar(x.Reference), &r.Similar)
 }

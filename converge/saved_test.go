@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"trueup.dev/converge/internal/explain"
+	"trueup.dev/converge/internal/search"
 )
 
 // TestFailuresAreSavedAndTriedFirst finds a failure, saves it, and finds it again without a search.
@@ -48,16 +49,14 @@ func TestFailuresAreShort(t *testing.T) {
 	tried, shrunk := 0, 0
 	var faults []int
 	for n := range uint64(3000) {
-		s := randomSchedule(reference.Points, 3, n)
+		s := search.RandomSchedule(reference.Points, 3, n)
 		o := p.execute(t, s, p.usual(), nil)
 		v, violated := o.First()
 		if !violated || len(s) < 3 {
 			continue
 		}
 		tried++
-		f := &Failure{Violation: Violation(v), schedule: s}
-		p.shrink(t, f)
-		p.record(t, f)
+		f := p.shrunk(t, p.newSearch(t, Options{}).Failed(s, &o))
 		if f.Violation.Oracle != v.Oracle || f.Violation.About != v.About {
 			t.Errorf("%s: became %s", v, f.Violation)
 		}
@@ -81,7 +80,7 @@ func TestFailuresAreShort(t *testing.T) {
 // the changes.
 func TestFailuresOfStatesAreSaved(t *testing.T) {
 	t.Chdir(t.TempDir())
-	search := func(s Scenario) *statesSearch {
+	newSearch := func(s Scenario) *statesSearch {
 		x, err := newStates(t, s, DefaultStatesOptions())
 		if err != nil {
 			t.Fatal(err)
@@ -99,11 +98,11 @@ func TestFailuresOfStatesAreSaved(t *testing.T) {
 	if len(saved) != 1 || saved[0].replay != found.Replay || len(savedRuns(t, savedSchedule)) > 0 {
 		t.Fatalf("got %v, want %s", saved, found.Replay)
 	}
-	again, err := search(titleScenario(titler{stale: true})).rerun(saved[0].replay)
+	again, err := newSearch(titleScenario(titler{stale: true})).rerun(saved[0].replay)
 	if err != nil || again.String() != found.String() {
 		t.Errorf("got %v, %v, want %s", again, err, found)
 	}
-	fixed, err := search(titleScenario(titler{})).rerun(saved[0].replay)
+	fixed, err := newSearch(titleScenario(titler{})).rerun(saved[0].replay)
 	if err != nil || fixed.failed() {
 		t.Errorf("the fixed reconciler fails: %v, %v", fixed, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
+	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/engine/calledby"
 )
 
@@ -152,10 +153,22 @@ func newStates(t *testing.T, s Scenario, o StatesOptions) (*statesSearch, error)
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	calledby.Controller() // outside of any bubble
-	return &statesSearch{
+	x := &statesSearch{
 		t: t, specSpace: space, options: o, begin: time.Now(), news: map[string]*newObject{},
-		transitions: map[[2]string]bool{}, affecting: map[string]bool{}, halves: map[string]bool{},
-	}, nil
+		transitions: map[[2]string]bool{}, halves: map[string]bool{},
+	}
+	x.Walks = search.Walks{
+		Seed: o.Seed, RandomWalks: o.Walks, Properties: space.properties, Run: x.checkWrites, Stored: x.stores,
+		Accepted: x.accepts, Affects: x.affects, OutOf: x.outOf, Affecting: map[string]bool{},
+		OnEffect: x.adviseZero,
+	}
+	for _, step := range p.Disturbances {
+		x.Disturbances = append(x.Disturbances, step.plain.Name)
+	}
+	if p.Space.Generate != nil {
+		x.Generate = func(random *rand.Rand) walk.Spec { return x.specOfObject(p.Space.Generate(random)) }
+	}
+	return x, nil
 }
 
 // StatesReport is the result of a search of [States].
@@ -242,16 +255,9 @@ func (c StatesCertificate) String() string {
 	paragraph := fmt.Sprintf(
 		"the state depends on the spec alone, as far as tried: %d of %s with %s (%d more are rejected), %s, "+
 			"%s; %d of %d pairs; %d random walks; %d of %d single faults while %s changed; seed %d",
-		c.Changed, properties(c.Properties), phrase.Plural(c.Values, "value"), c.Rejected,
+		c.Changed, phrase.Plural(c.Properties, "property"), phrase.Plural(c.Values, "value"), c.Rejected,
 		phrase.Plural(c.Specs, "spec"), phrase.Plural(c.Transitions, "transition"), c.Pairs, c.PairsInAll, c.Walks, c.Faults,
-		c.Faults+c.FaultsLeft, properties(c.FaultProperties), c.Seed,
+		c.Faults+c.FaultsLeft, phrase.Plural(c.FaultProperties, "property"), c.Seed,
 	)
 	return search.Certificate(paragraph, nil, c.Advice, c.LeftOut)
-}
-
-func properties(n int) string {
-	if n == 1 {
-		return "1 property"
-	}
-	return fmt.Sprintf("%d properties", n)
 }

@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/memapi/specs"
@@ -86,20 +88,14 @@ func (x *statesSearch) walkPlan(w walk.Walk, results []stored) (*plan, []int) {
 	return &p, settles
 }
 
-// check runs a walk, and returns its first violation.
-func (x *statesSearch) check(w walk.Walk) (Violation, bool) {
-	v, _, failed := x.checkWrites(w)
-	return v, failed
-}
-
 // checkWrites runs a walk, and returns its first violation with the number of writes that lead to it, as far as that is
 // known.
-func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed bool) {
+func (x *statesSearch) checkWrites(w walk.Walk) (v finding.Violation, writes int, failed bool) {
 	results := x.admit(w)
 	plan, settles := x.walkPlan(w, results)
 	o := x.run(plan)
 	if v, failed := o.First(); failed {
-		return Violation(v), min(len(o.Settled)+1, len(w)), true
+		return v, min(len(o.Settled)+1, len(w)), true
 	}
 	before := ""
 	remaining := map[string]bool{}
@@ -113,7 +109,7 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 			continue
 		}
 		if v, failed := n.First(); failed {
-			return Violation(v), i + 1, true
+			return v, i + 1, true
 		}
 		previous := &state.Snapshot{}
 		switch {
@@ -141,7 +137,7 @@ func (x *statesSearch) checkWrites(w walk.Walk) (v Violation, writes int, failed
 		x.transitions[[2]string{before, results[i].key}] = true
 		before = results[i].key
 	}
-	return Violation{}, len(w), false
+	return finding.Violation{}, len(w), false
 }
 
 // compare compares a state, and the one before it, with the state of a new object. It executes further runs without
@@ -181,10 +177,10 @@ func (x *statesSearch) expected(s walk.Spec, before string, results []stored) (*
 }
 
 // pathViolation reports differences from the state of a new object. err is the error of the last reconcile.
-func pathViolation(found []state.Difference, s walk.Spec, err error) Violation {
+func pathViolation(found []state.Difference, s walk.Spec, err error) finding.Violation {
 	slices.SortStableFunc(found, func(a, b state.Difference) int { return cmp.Compare(a.Rank(), b.Rank()) })
 	first := found[0]
-	v := Violation{Oracle: OraclePath, Cause: first.Cause, About: first.Name, Message: first.Lines[0]}
+	v := finding.Violation{Oracle: OraclePath, Cause: first.Cause, About: first.Name, Message: first.Lines[0]}
 	if s.Deleted {
 		v.Message += ", compared with the deletion of an object that never changed"
 	} else {
@@ -262,14 +258,11 @@ func (x *statesSearch) differencesOf(one, other *newObject) []state.Difference {
 	return found
 }
 
-// affects reports whether two specs lead to different states, apart from the spec itself.
-func (x *statesSearch) affects(one, other *newObject) bool { return len(x.effectsOf(one, other)) > 0 }
-
 // adviseZero reports a number for which 0 has the same effect as no value, although another number shows in a child, or
 // has that effect, too. Then 0 is taken for a value that is not set, which may be intended. All these specs were tried.
-func (x *statesSearch) adviseZero(p acceptedProperty) {
+func (x *statesSearch) adviseZero(p *search.Property) {
 	numbers := map[string]*newObject{}
-	for _, s := range p.specs {
+	for _, s := range p.Specs {
 		if value := x.valueIn(s, p.Path); isNumber(value.Content) {
 			numbers[value.String()] = x.newObject(x.admit(walk.Walk{s})[0])
 		}
@@ -278,7 +271,7 @@ func (x *statesSearch) adviseZero(p acceptedProperty) {
 		return
 	}
 	with := func(value specs.Value) *newObject {
-		stored := x.admit(walk.Walk{p.context.With(specs.Change{Path: p.Path, Value: value})})[0]
+		stored := x.admit(walk.Walk{p.Context.With(specs.Change{Path: p.Path, Value: value})})[0]
 		if stored.rejected != nil {
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 
 	"trueup.dev/converge/internal/judge"
 	"trueup.dev/converge/internal/phrase"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
 	"trueup.dev/internal/memapi/specs"
@@ -206,10 +207,10 @@ func (x *statesSearch) metadata() *StatesFailure {
 	if len(one.Changes) == 0 {
 		return nil
 	}
-	if failure := x.try(walk.Walk{{}, one, two, {}, one, {Deleted: true}}); failure != nil {
-		return failure
+	if found := x.Try(walk.Walk{{}, one, two, {}, one, {Deleted: true}}); found != nil {
+		return x.failureOf(found)
 	}
-	x.foreign = acceptedProperty{Property: specs.Property{Path: specs.Path{"metadata"}}, specs: []walk.Spec{one, two}}
+	x.Foreign = &search.Property{Property: specs.Property{Path: specs.Path{"metadata"}}, Specs: []walk.Spec{one, two}}
 	without, with := x.newObject(x.admit(walk.Walk{{}})[0]), x.newObject(x.admit(walk.Walk{one})[0])
 	var affected []string
 	for _, d := range x.effectsOf(without, with) {
@@ -221,14 +222,6 @@ func (x *statesSearch) metadata() *StatesFailure {
 		))
 	}
 	return nil
-}
-
-// withMetadata returns changes that users can make, which include changes of the metadata.
-func (x *statesSearch) withMetadata() []acceptedProperty {
-	if len(x.foreign.specs) == 0 {
-		return x.accepted
-	}
-	return append(slices.Clip(x.accepted), x.foreign)
 }
 
 // withoutKey returns a map without a key.

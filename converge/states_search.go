@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"trueup.dev/converge/internal/finding"
+	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/judge"
+	"trueup.dev/converge/internal/phrase"
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/converge/internal/walk"
-	"trueup.dev/internal/memapi/specs"
 )
 
 // statesSearch is the search for a walk with a violation.
 type statesSearch struct {
+	search.Walks
 	*specSpace
 
 	t       *testing.T
@@ -29,12 +33,6 @@ type statesSearch struct {
 	news map[string]*newObject
 	// transitions are the changes from one stored spec to another.
 	transitions map[[2]string]bool
-	// affecting are the properties that have an effect.
-	affecting map[string]bool
-	// accepted are the values of properties that the API server accepts.
-	accepted []acceptedProperty
-	// foreign are a label and an annotation that users add.
-	foreign acceptedProperty
 	// firstReady is set if the first object becomes Ready, and harmless is what its status has then that would be a
 	// refusal otherwise. firstWarned is set if there is a warning about it.
 	firstReady, firstWarned bool
@@ -42,18 +40,6 @@ type statesSearch struct {
 	// halves are the half changes that were reported.
 	halves map[string]bool
 	cert   StatesCertificate
-}
-
-// acceptedProperty is a property with the specs in which it has another value.
-type acceptedProperty struct {
-	specs.Property
-
-	// context is the spec in which the parent of the property is set.
-	context walk.Spec
-	// specs are those with a meaningful value, and doubtful the others.
-	specs, doubtful []walk.Spec
-	// rejected is a spec that the API server rejects, or nil.
-	rejected *walk.Spec
 }
 
 // run executes the plan of a walk.
@@ -75,19 +61,29 @@ func (x *statesSearch) outOf(share float64) bool {
 // search runs all phases, until one of them finds a failure.
 func (x *statesSearch) search() *StatesReport {
 	defer search.Tune(x.t)()
-	report := &StatesReport{}
-	x.cert.Seed, x.cert.LeftOut = x.options.Seed, slices.Concat(x.plan.leftOut(), x.leftOut)
+	x.LeftOut = slices.Concat(x.plan.leftOut(), x.leftOut)
 	x.learn()
-	report.Failure = search.First(
-		x.start, x.single, x.metadata, x.disturbances, x.generated, x.pairs, x.effects, x.faults, x.random,
-	)
-	x.cert.Specs, x.cert.Transitions = len(x.news), len(x.transitions)
-	if report.Failure == nil {
-		x.cert.LeftOut = append(x.cert.LeftOut, x.plan.neverDisturbed()...)
+	of := func(phase func() *search.Failure[walk.Walk]) func() *StatesFailure {
+		return func() *StatesFailure {
+			if found := phase(); found != nil {
+				return x.failureOf(found)
+			}
+			return nil
+		}
 	}
-	x.cert.Elapsed = time.Since(x.begin)
-	report.Certificate = x.cert
-	return report
+	failure := search.First(
+		of(x.Start), of(x.Single), x.metadata, of(x.Disturb), of(x.Generated), of(x.PairsOfProperties), x.effects, x.faults,
+		of(x.AtRandom),
+	)
+	if failure == nil {
+		x.LeftOut = append(x.LeftOut, x.plan.neverDisturbed()...)
+	}
+	cert := x.cert
+	cert.Seed, cert.Properties, cert.Changed, cert.Values = x.options.Seed, len(x.properties), x.Changed, x.Values
+	cert.Rejected, cert.Specs, cert.Transitions = x.Rejected, len(x.news), len(x.transitions)
+	cert.Pairs, cert.PairsInAll, cert.Walks = x.Pairs, x.PairsInAll, x.Random
+	cert.LeftOut, cert.Elapsed = x.LeftOut, time.Since(x.begin)
+	return &StatesReport{Failure: failure, Certificate: cert}
 }
 
 // learn finds out which kinds are read from caches, which names are random, and what the status of the first object is.
@@ -101,259 +97,200 @@ func (x *statesSearch) learn() {
 	x.learnStatus(&one, settles[0])
 }
 
-// try checks a walk, and returns the failure with the fewest changes.
-func (x *statesSearch) try(w walk.Walk) *StatesFailure {
-	if v, writes, failed := x.checkWrites(w); failed {
-		return x.shrink(w, writes, v)
-	}
-	return nil
+// stores returns the key of the spec that the API server stores, unless it rejects it.
+func (x *statesSearch) stores(s walk.Spec) (key string, ok bool) {
+	answer := x.admit(walk.Walk{s})[0]
+	return answer.key, answer.rejected == nil
 }
 
-// start checks the object as it is.
-func (x *statesSearch) start() *StatesFailure { return x.try(walk.Walk{{}, {Deleted: true}, {}}) }
-
-// single changes each property on its own: first all values in a row, then each value and back.
-func (x *statesSearch) single() *StatesFailure {
-	x.cert.Properties = len(x.properties)
-	x.acceptValues()
-	for _, p := range x.accepted {
-		if failure := x.try(p.inARow()); failure != nil {
-			return failure
-		}
-		x.observe(p)
-	}
-	for i, p := range x.accepted {
-		if x.outOf(0.5) {
-			x.leaveOut("the values of %s are changed in a row, and not each one back", properties(len(x.accepted)-i))
-			break
-		}
-		if failure := x.try(p.backAndForth()); failure != nil {
-			return failure
-		}
-	}
-	return nil
+// accepts does that too, but for a spec that a webhook may reject.
+func (x *statesSearch) accepts(s walk.Spec) (key string, ok bool) {
+	answer := x.admit(walk.Walk{s})[0]
+	return answer.key, answer.rejected == nil && x.newObject(answer).rejected == nil
 }
 
-// leaveOut records what is not tried because the search is limited.
-func (x *statesSearch) leaveOut(format string, args ...any) {
-	x.cert.LeftOut = append(x.cert.LeftOut, fmt.Sprintf(format, args...)+": -converge.budget is for more")
+// affects reports whether two specs lead to different states, apart from the spec itself.
+func (x *statesSearch) affects(one, other walk.Spec) bool {
+	a, b := x.admit(walk.Walk{one})[0], x.admit(walk.Walk{other})[0]
+	return a.rejected == nil && b.rejected == nil && len(x.effectsOf(x.newObject(a), x.newObject(b))) > 0
 }
 
-// acceptValues asks the API server which values are valid.
-func (x *statesSearch) acceptValues() {
-	base := x.admit(walk.Walk{{}})[0].key
-	for _, property := range x.properties {
-		p := acceptedProperty{Property: property, context: walk.Spec{}.With(property.Context...)}
-		seen := map[string]bool{base: true}
-		if len(property.Context) > 0 {
-			set := x.admit(walk.Walk{p.context})[0]
-			if set.rejected != nil {
-				x.cert.LeftOut = append(
-					x.cert.LeftOut, fmt.Sprintf("%s is not changed: a sample of its parent is rejected", property.Path),
-				)
-				continue
-			}
-			seen[set.key] = true
-		}
-		for _, value := range property.Values {
-			s := p.context.With(specs.Change{Path: property.Path, Value: value})
-			answer := x.admit(walk.Walk{s})[0]
-			switch {
-			case answer.rejected != nil, x.newObject(answer).rejected != nil:
-				x.cert.Rejected++
-				p.rejected = &s
-				continue
-			case seen[answer.key]:
-				continue // a default, or the same in another form
-			case value.Doubtful:
-				p.doubtful = append(p.doubtful, s)
-			default:
-				p.specs = append(p.specs, s)
-			}
-			seen[answer.key] = true
-			x.cert.Values++
-		}
-		if len(p.specs)+len(p.doubtful) == 0 {
-			x.cert.LeftOut = append(x.cert.LeftOut, fmt.Sprintf("%s is not changed: no other value is accepted", property.Path))
-			continue
-		}
-		x.cert.Changed++
-		x.accepted = append(x.accepted, p)
-	}
+// failureOf describes a walk that fails.
+func (x *statesSearch) failureOf(found *search.Failure[walk.Walk]) *StatesFailure {
+	return x.record(found.Candidate, found.Violation)
 }
 
-// inARow changes one property to all values one after the other, and back. The object is deleted with another value.
-func (p *acceptedProperty) inARow() walk.Walk {
-	values := slices.Concat(p.specs, p.doubtful)
-	w := walk.Walk{{}}
-	if len(p.context.Changes) > 0 {
-		w = append(w, p.context)
-	}
-	w = append(w, values...)
-	if p.rejected != nil {
-		w = append(w, *p.rejected)
-	}
-	return append(w, walk.Spec{}, values[0], walk.Spec{Deleted: true})
+// record runs a walk again, for its timeline.
+func (x *statesSearch) record(w walk.Walk, v finding.Violation) *StatesFailure {
+	plan, _ := x.walkPlan(w, x.admit(w))
+	f := &Failure{Violation: Violation(v), schedule: inject.Schedule{}}
+	plan.record(x.t, f)
+	f.Violation = Violation(v)
+	return x.explain(w, f)
 }
 
-// backAndForth changes one property to each value and back, the first one twice, and recreates the object.
-func (p *acceptedProperty) backAndForth() walk.Walk {
-	w := walk.Walk{{}}
-	if len(p.context.Changes) > 0 {
-		w = append(w, p.context)
+// replay runs one walk, and prints its whole timeline.
+func (x *statesSearch) replay(encoded string) {
+	x.t.Helper()
+	f, err := x.rerun(encoded)
+	if err != nil {
+		x.t.Fatal(err)
 	}
-	back := w[len(w)-1]
-	values := slices.Concat(p.specs, p.doubtful)
-	for _, s := range values {
-		w = append(w, s, back)
-	}
-	return append(w, values[0], walk.Spec{}, walk.Spec{Deleted: true}, values[0], walk.Spec{Deleted: true})
-}
-
-// observe records whether a property has an effect.
-func (x *statesSearch) observe(p acceptedProperty) {
-	without := x.newObject(x.admit(walk.Walk{p.context})[0])
-	for _, s := range p.specs {
-		if x.affects(without, x.newObject(x.admit(walk.Walk{s})[0])) {
-			x.affecting[p.Path.String()] = true
-			x.adviseZero(p)
-			return
+	fmt.Print(f, f.failure.FullTimeline()) // also without -v
+	if f.failed() {
+		x.t.Error(f.Violation)
+		if line := page(x.t, f.failure); line != "" {
+			x.t.Log(line)
 		}
 	}
 }
 
-// disturbances performs each disturbance on a new object, and before and after a change of each property.
-func (x *statesSearch) disturbances() *StatesFailure {
-	for _, step := range x.plan.Disturbances {
-		begin := walk.Walk{{}}.Disturbed(step.plain.Name)
-		if failure := x.try(append(slices.Clip(begin), walk.Spec{Deleted: true}, walk.Spec{})); failure != nil {
-			return failure
-		}
-		for i, p := range x.accepted {
-			if x.outOf(0.6) {
-				x.leaveOut("%q is not performed while %s change", step.plain.Name, properties(len(x.accepted)-i))
-				break
-			}
-			if len(p.specs) == 0 {
-				continue
-			}
-			w := append(slices.Clip(begin), p.context, p.specs[0]).Disturbed(step.plain.Name)
-			if failure := x.try(append(w, p.context, walk.Spec{}, walk.Spec{Deleted: true})); failure != nil {
-				return failure
-			}
+// rerun runs one walk again. The result has no violation if it does not fail.
+func (x *statesSearch) rerun(encoded string) (*StatesFailure, error) {
+	w, seed, faults, err := walk.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range w {
+		if s.Disturbance != "" && x.disturbance(s.Disturbance) == nil {
+			return nil, fmt.Errorf("the scenario has no disturbance %q", s.Disturbance)
 		}
 	}
-	return nil
+	x.plan.seed, x.options.Seed = seed, seed
+	x.learn()
+	if len(faults) == 0 {
+		v, _, _ := x.checkWrites(w)
+		return x.record(w, v), nil
+	}
+	plan := x.faultPlan(w)
+	if o, ok := plan.refer(x.t); !ok {
+		return nil, fmt.Errorf("without faults: %s", o.Violations[0])
+	}
+	f := &Failure{schedule: faults}
+	plan.record(x.t, f)
+	return x.explain(w, f), nil
 }
 
-// generated changes the whole spec.
-func (x *statesSearch) generated() *StatesFailure {
-	if x.plan.Space.Generate == nil {
+// faults changes a property and back, with each single fault at each point. The walk converges without faults,
+// therefore its states are the states of new objects.
+func (x *statesSearch) faults() *StatesFailure {
+	if slices.ContainsFunc(x.plan.Space.HistoryDependent, func(h HistoryDependent) bool { return h.Field == "" }) {
+		x.LeftOut = append(
+			x.LeftOut, "no faults are injected: whole objects depend on earlier specs, and a fault may recreate one",
+		)
 		return nil
 	}
-	w := walk.Walk{{}}
-	for n := range uint64(30) {
-		w = append(w, x.generate(rand.New(rand.NewPCG(x.options.Seed, n<<8|4))))
-		if len(w) == 4 {
-			if failure := x.try(append(w, walk.Spec{})); failure != nil {
-				return failure
-			}
-			w = walk.Walk{w[3]}
-		}
-	}
-	return nil
-}
-
-func (x *statesSearch) generate(random *rand.Rand) walk.Spec {
-	return x.specOfObject(x.plan.Space.Generate(random))
-}
-
-// pairs changes two properties.
-func (x *statesSearch) pairs() *StatesFailure {
-	var pairs [][2]int
-	for a := range x.accepted {
-		for b := range a {
-			one, other := x.accepted[a], x.accepted[b]
-			if len(one.specs) > 0 && len(other.specs) > 0 && !state.Within(one.Path.String(), other.Path.String()) &&
-				!state.Within(other.Path.String(), one.Path.String()) {
-				pairs = append(pairs, [2]int{b, a})
-			}
-		}
-	}
-	x.cert.PairsInAll = len(pairs)
-	random := rand.New(rand.NewPCG(x.options.Seed, 5))
-	random.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
-	for _, pair := range pairs {
-		if x.outOf(0.65) {
+	order := slices.Clone(x.Changeable)
+	random := rand.New(rand.NewPCG(x.options.Seed, 6))
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	order = slices.DeleteFunc(order, func(p search.Property) bool { return x.notRefused(p) == nil })
+	for i, p := range order {
+		if x.outOf(0.9) {
+			x.LeaveOut("no faults are injected while the other %s change", phrase.Plural(len(order)-i, "property"))
 			return nil
 		}
-		one, other := x.accepted[pair[0]], x.accepted[pair[1]]
-		a, b := one.specs[random.IntN(len(one.specs))], other.specs[random.IntN(len(other.specs))]
-		both := a.With(b.Changes...)
-		if failure := x.try(walk.Walk{{}, a, both, b, {}, both, {Deleted: true}, b}); failure != nil {
+		w := walk.Walk{p.Context, *x.notRefused(p), p.Context}
+		if failure := x.withFaults(w); failure != nil {
 			return failure
 		}
-		x.cert.Pairs++
-		x.observePair(one, both, b)
-		x.observePair(other, both, a)
+		x.cert.FaultProperties++
 	}
 	return nil
 }
 
-// observePair records whether a property has an effect while another one has another value: it may depend on that one.
-func (x *statesSearch) observePair(p acceptedProperty, both, without walk.Spec) {
-	if x.affecting[p.Path.String()] || len(p.context.Changes) > 0 {
-		return
+// notRefused returns the first spec in which a property has another value and which the controller does not refuse, or
+// nil. While a spec is refused, what a fault destroys may remain as it is.
+func (x *statesSearch) notRefused(p search.Property) *walk.Spec {
+	for i, s := range p.Specs {
+		if !x.newObject(x.admit(walk.Walk{s})[0]).refused {
+			return &p.Specs[i]
+		}
 	}
-	one, other := x.admit(walk.Walk{without})[0], x.admit(walk.Walk{both})[0]
-	if one.rejected == nil && other.rejected == nil {
-		x.affecting[p.Path.String()] = x.affects(x.newObject(one), x.newObject(other))
-	}
+	return nil
 }
 
-// random tries random walks.
-func (x *statesSearch) random() *StatesFailure {
-	if len(x.accepted) == 0 {
+// referenceRuns is about the number of runs without faults before those with faults.
+const referenceRuns = 10
+
+// faultPlan returns the plan of a walk with faults.
+func (x *statesSearch) faultPlan(w walk.Walk) *plan {
+	plan, _ := x.walkPlan(w, x.admit(w))
+	for _, h := range plan.Space.HistoryDependent {
+		// An object that is recreated because of a fault has the state of a new one.
+		plan.addMask(Mask{Object: h.Object, Field: h.Field})
+	}
+	return plan
+}
+
+func (x *statesSearch) withFaults(w walk.Walk) *StatesFailure {
+	plan := x.faultPlan(w)
+	report := plan.check(x.t, Options{Seed: x.options.Seed, SingleRequests: x.options.Requests / 10})
+	x.cert.Faults += report.Certificate.Singles
+	x.cert.FaultsLeft += report.Certificate.SinglesLeft
+	if plan.reference != nil {
+		x.spent += (report.Certificate.Schedules + referenceRuns) * x.plan.length(&plan.reference.Outcome)
+	}
+	if report.Failure == nil {
 		return nil
 	}
-	return search.Each(func(yield func(walk.Walk) bool) {
-		for n := range x.options.Walks * len(x.accepted) {
-			if !yield(x.randomWalk(rand.New(rand.NewPCG(x.options.Seed, uint64(n)<<8|3)))) {
-				return
-			}
-		}
-	}, func() bool { return x.outOf(1) }, x.try, &x.cert.Walks)
+	return x.explain(w, report.Failure)
 }
 
-func (x *statesSearch) randomWalk(random *rand.Rand) walk.Walk {
-	w := walk.Walk{{}}
-	now := walk.Spec{}
-	all := x.withMetadata()
-	for range 4 + random.IntN(5) {
-		if d := x.plan.Disturbances; len(d) > 0 && random.IntN(4) == 0 {
-			w = w.Disturbed(d[random.IntN(len(d))].plain.Name)
-			continue
-		}
-		p := all[random.IntN(len(all))]
-		values := slices.Concat(p.specs, p.specs, p.doubtful)
-		switch choice := random.IntN(10); {
-		case choice == 0 && !w[len(w)-1].Deleted:
-			w = append(w, walk.Spec{Deleted: true})
-			continue
-		case choice == 1:
-			now = walk.Spec{}
-		case choice == 2 && p.rejected != nil:
-			w = append(w, now.With(p.rejected.Changes...))
-			continue
-		case choice <= 4 && len(now.Changes) > 0:
-			at := random.IntN(len(now.Changes))
-			now = walk.Spec{Changes: slices.Delete(slices.Clone(now.Changes), at, at+1)}
-		case choice == 5 && x.plan.Space.Generate != nil:
-			now = x.generate(random)
-		default:
-			now = now.With(values[random.IntN(len(values))].Changes...)
-		}
-		w = append(w, now)
+// explain describes the failure of a walk.
+func (x *statesSearch) explain(w walk.Walk, f *Failure) *StatesFailure {
+	f.Replay, f.walk = w.Encode(x.options.Seed, f.schedule), w.Describe(x.content)
+	return &StatesFailure{
+		Violation: f.Violation, Walk: f.walk, Faults: f.Faults, Replay: f.Replay, Hint: f.Hint, failure: f,
 	}
-	return w
+}
+
+// effects fails if properties have no effect.
+func (x *statesSearch) effects() *StatesFailure {
+	var ignored, details []string
+	for _, p := range x.Changeable {
+		path := p.Path.String()
+		if x.Affecting[path] || len(p.Specs) == 0 || x.mayBeIgnored(path) || x.hasEffectBelow(path) {
+			continue
+		}
+		ignored = append(ignored, path)
+		var tried []string
+		fails := ""
+		for _, s := range p.Specs {
+			for _, change := range s.Changes {
+				if slices.Equal(change.Path, p.Path) {
+					tried = append(tried, change.Value.String())
+				}
+			}
+			if err := x.newObject(x.admit(walk.Walk{s})[0]).err; err != nil {
+				fails = failsWith(err)
+			}
+		}
+		details = append(details, fmt.Sprintf("%s: tried %s%s", path, strings.Join(tried, ", "), fails))
+	}
+	if len(ignored) == 0 {
+		return nil
+	}
+	f := &Failure{Violation: Violation{
+		Oracle: OracleEffect, Cause: CauseIgnored, About: ignored[0],
+		Message: fmt.Sprintf(
+			"no value changes the state: %s. Add values to Space.Values, or declare it in Space.Ignored with a reason",
+			strings.Join(ignored, ", "),
+		),
+		Details: details,
+	}}
+	f.explainMistake()
+	return &StatesFailure{Violation: f.Violation, Hint: f.Hint}
+}
+
+func (x *statesSearch) mayBeIgnored(path string) bool {
+	return slices.ContainsFunc(phrase.SortedKeys(x.plan.Space.Ignored), func(ignored string) bool {
+		return state.Within(path, ignored)
+	})
+}
+
+// hasEffectBelow reports whether a part of a property has an effect.
+func (x *statesSearch) hasEffectBelow(path string) bool {
+	return slices.ContainsFunc(phrase.SortedKeys(x.Affecting), func(other string) bool {
+		return x.Affecting[other] && state.Within(other, path)
+	})
 }

@@ -178,7 +178,7 @@ func TestStatesReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.learn()
-	v, failed := x.check(w)
+	v, _, failed := x.checkWrites(w)
 	if !failed || v.String() != first.Violation.String() {
 		t.Errorf("got %v, want %s", v, first.Violation)
 	}

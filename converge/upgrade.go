@@ -10,9 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"trueup.dev/converge/internal/explain"
+	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/judge"
+	"trueup.dev/converge/internal/search"
 	"trueup.dev/converge/internal/state"
 	"trueup.dev/internal/engine/calledby"
 )
@@ -288,7 +292,7 @@ func (p *plan) explainUpgrade(t *testing.T, f *Failure) {
 		}
 		o := version.try(t, f.schedule, nil)
 		v, failed := o.First()
-		if !failed || v.Oracle != f.Violation.Oracle || v.About != f.Violation.About {
+		if !failed || !v.IsLike(finding.Violation(f.Violation)) {
 			continue
 		}
 		f.Violation.Details = append(
@@ -297,24 +301,7 @@ func (p *plan) explainUpgrade(t *testing.T, f *Failure) {
 		f.explainMistake()
 		return
 	}
-	f.Hint = upgradeHints[f.Violation.Cause]
-}
-
-var upgradeHints = map[Cause]string{
-	CauseUnexpected: "delete in each reconcile what another version has created under another name: an upgrade can be " +
-		"interrupted, and a late write can create it again",
-	CauseLeftOver: "delete in each reconcile what another version has created under another name",
-	CauseMissing: "an object of another version is taken for this one, or the migration does not continue after an " +
-		"interruption",
-	CauseDifferent: "compare all fields of existing objects, also of those that another version has written: a " +
-		"reconciler that only creates leaves them as they are",
-	CauseDeletedAgain: "keep the objects of the other version, and change them: replacing them interrupts what they serve",
-	CauseCreatedAgain: "find the objects of the other version, whose names, labels and annotations may differ, before " +
-		"creating new ones",
-	CauseDuplicate: "find the objects of the other version, whose labels and annotations may differ, before creating " +
-		"new ones",
-	CauseNotDeleted: "remove the finalizers of all versions that may have set them",
-	CausePanic:      "objects of another version lack fields: check for nil",
+	f.Hint = explain.UpgradeHints[f.Violation.Cause]
 }
 
 // LeftOut lists what both versions leave out, with the reasons.
@@ -333,20 +320,61 @@ func (u *upgrades) leftOut() []string {
 	return lines
 }
 
-// check searches for a failure, and explains it.
+// search searches for a failure in both directions, shrinks it, and describes it.
 func (u *upgrades) search(t *testing.T, o Options) *UpgradeReport {
 	calledby.Controller() // outside of any bubble
-	report := u.explore(t, o)
-	if f := report.Failure; f != nil {
-		p := report.failed
-		if p.upgrade == nil { // one version fails without faults
-			p.record(t, f)
-			f.Replay = u.directions[0].encode(inject.Schedule{})
-			f.Violation.Message += " (the " + p.version + " alone)"
-		} else {
-			p.shrink(t, f)
-			p.record(t, f)
-		}
+	report := &UpgradeReport{}
+	found, p := u.explore(t, o, &report.Certificate)
+	if found == nil {
+		return report
 	}
+	f := p.shrunk(t, found)
+	if p.upgrade == nil { // one version fails without faults
+		f.Replay = u.directions[0].encode(inject.Schedule{})
+		f.Violation.Message += " (the " + p.version + " alone)"
+	}
+	report.Failure = f
 	return report
+}
+
+// explore searches in both directions, and returns the first failure with its plan. The order depends on nothing but
+// the scenarios and the options.
+func (u *upgrades) explore(
+	t *testing.T, o Options, cert *UpgradeCertificate,
+) (found *search.Failure[inject.Schedule], of *plan) {
+	defer search.Tune(t)()
+	begin := time.Now()
+	defer func() {
+		cert.Elapsed, cert.LeftOut, cert.failed = time.Since(begin), u.leftOut(), found != nil
+	}()
+	var previous *search.Upgrades
+	for _, p := range u.directions {
+		x := &search.Upgrades{Schedules: p.newSearch(t, o)}
+		if previous == nil {
+			if reference, ok := p.refer(t); !ok {
+				return x.Failed(inject.Schedule{}, &reference), p.failedVersion
+			}
+		}
+		p.reference, p.random = u.old.reference, u.directions[0].random
+		x.Reference, x.Length = p.reference.Points, p.length(&p.reference.Outcome)
+		x.Limits = x.For(max(u.old.length(&u.old.reference.Outcome), u.current.length(&u.current.reference.Outcome)))
+		changes := explain.Changes{Reader: p.reader(), Masked: p.reference.Masked}
+		x.AtRest = func(o *judge.Outcome, step int) { changes.Add(p.reference.At(step), o.At(step)) }
+		found = x.Search(previous)
+		tried := Certificate{}
+		tried.count(x.Schedules, false)
+		if _, off := u.current.Off[OracleAdvice]; off {
+			tried.Advice = nil
+		}
+		if previous == nil {
+			cert.Upgrade, cert.Changes = tried, changes.Lines
+		} else {
+			cert.Rollback = &tried
+		}
+		if found != nil {
+			return found, p
+		}
+		previous = x
+	}
+	return nil, nil
 }

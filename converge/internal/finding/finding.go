@@ -83,6 +83,11 @@ type Violation struct {
 
 func (v Violation) String() string { return string(v.Oracle) + ": " + v.Message }
 
+// IsLike reports whether two violations are by the same oracle about the same object.
+func (v Violation) IsLike(other Violation) bool {
+	return v.Oracle == other.Oracle && v.About == other.About
+}
+
 // ScenarioFailure returns the violation of a scenario that fails by itself.
 func ScenarioFailure(message string) Violation {
 	return Violation{Oracle: OracleScenario, Cause: CauseScenario, Message: message}

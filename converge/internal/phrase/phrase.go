@@ -38,6 +38,9 @@ func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if stem, ok := strings.CutSuffix(what, "ty"); ok {
+		return fmt.Sprintf("%d %sties", n, stem)
+	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 

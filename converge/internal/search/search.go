@@ -1,14 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package search has what all searches for failures have in common: phases, tries within a limit, samples, pairs in a
-// mixed order, and shrinking. It does not know what is tried.
+// Package search has the searches for failures. A search proposes candidates in phases and tries them, until one of
+// them fails; then it shrinks that one, as long as it fails in the same way. [Schedules] proposes schedules of faults,
+// [Upgrades] those that change the version, and [Walks] what users write one after the other. It does not know how a
+// candidate is run, nor what is wrong with it.
 package search
 
 import (
 	"iter"
 	"math"
 	"math/rand/v2"
+
+	"trueup.dev/converge/internal/finding"
 )
+
+// Failure is a candidate that fails.
+type Failure[C any] struct {
+	Candidate C
+	Violation finding.Violation
+	// Run executes a candidate, and returns the first violation.
+	Run func(C) (finding.Violation, bool)
+	// Shrinks is the number of runs that were needed to make the candidate smaller.
+	Shrinks int
+}
+
+// Replace makes another candidate the one of the failure if it fails in the same way, and reports whether it does.
+func (f *Failure[C]) Replace(smaller C) bool {
+	f.Shrinks++
+	v, failed := f.Run(smaller)
+	if !failed || !v.IsLike(f.Violation) {
+		return false
+	}
+	f.Candidate, f.Violation = smaller, v
+	return true
+}
+
+// Shrink repeats the passes that make a failure smaller, as long as they do.
+func (f *Failure[C]) Shrink(size func(C) int, passes ...func(*Failure[C])) {
+	for before := -1; before != size(f.Candidate); {
+		before = size(f.Candidate)
+		for _, pass := range passes {
+			pass(f)
+		}
+	}
+}
 
 // First runs the phases of a search until one of them finds a failure, and returns that, or nil.
 func First[F any](phases ...func() *F) *F {
@@ -21,7 +56,7 @@ func First[F any](phases ...func() *F) *F {
 }
 
 // Each tries candidates until one fails, whose failure it returns, or until the search must stop. It counts those that
-// do not fail.
+// do not fail. What proposes the candidates goes on after each of these, and so can depend on its run.
 func Each[C, F any](candidates iter.Seq[C], stop func() bool, try func(C) *F, count *int) *F {
 	for c := range candidates {
 		if stop() {
@@ -35,15 +70,8 @@ func Each[C, F any](candidates iter.Seq[C], stop func() bool, try func(C) *F, co
 	return nil
 }
 
-// Shrink repeats the passes that make a failure smaller, as long as they do.
-func Shrink(size func() int, passes ...func()) {
-	for before := -1; before != size(); {
-		before = size()
-		for _, pass := range passes {
-			pass()
-		}
-	}
-}
+// never is for phases that nothing ends.
+func never() bool { return false }
 
 // Sample returns at most a number of items: all of the first rounds, and of the next round items that are evenly
 // spread. Without rounds, all items are evenly spread. Rounds are numbered from 0 on.

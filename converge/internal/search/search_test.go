@@ -5,9 +5,12 @@ package search
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"trueup.dev/converge/internal/finding"
 )
 
 // TestMixedPairs checks that mixed returns each pair once, and not in order.
@@ -76,11 +79,22 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestShrink repeats the passes until none makes the failure smaller.
+// TestShrink repeats the passes as long as they make the failure smaller, and keeps its kind.
 func TestShrink(t *testing.T) {
-	size, passes := 10, 0
-	Shrink(func() int { return size }, func() { passes++ }, func() { size = max(size-4, 3) })
-	if size != 3 || passes != 3 {
-		t.Errorf("size %d after %d rounds", size, passes)
+	f := &Failure[int]{Candidate: 10, Violation: finding.Violation{About: "a"}}
+	f.Run = func(n int) (finding.Violation, bool) {
+		v := finding.Violation{About: "a", Message: strconv.Itoa(n)}
+		if n == 5 {
+			v.About = "b"
+		}
+		return v, n >= 3
+	}
+	f.Shrink(func(n int) int { return n }, func(f *Failure[int]) {
+		if !f.Replace(f.Candidate - 1) {
+			f.Replace(f.Candidate - 2)
+		}
+	})
+	if f.Candidate != 3 || f.Violation.Message != "3" || f.Shrinks != 9 {
+		t.Errorf("got %d with %q after %d runs", f.Candidate, f.Violation.Message, f.Shrinks)
 	}
 }
