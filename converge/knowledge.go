@@ -70,9 +70,9 @@ func (p *plan) execute(t *testing.T, s inject.Schedule, v sim.Variation, log *ex
 	m := p.machine()
 	o, learned := sim.Run(t, m, s, v, log)
 	p.remember(learned)
-	for i, version := range m.Versions {
-		if converter := learned.Converters[version]; converter != nil {
-			p.of(i + 1).converter = converter
+	for i, version := range p.sequence() {
+		if converter := learned.Converters[m.Versions[i]]; converter != nil {
+			version.converter = converter
 		}
 	}
 	return o

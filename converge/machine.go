@@ -32,55 +32,37 @@ func (p *plan) machine() *sim.Machine {
 	if p.reference != nil {
 		m.Points = len(p.reference.Points) * 5 / 4 // most faults add a few
 	}
-	if p.upgrade == nil {
-		m.Versions = []*sim.Version{p.asVersion()}
-		return m
+	known := map[*plan]*sim.Version{}
+	for _, alone := range p.alone() {
+		known[alone] = alone.asVersion()
+		m.Judged.Versions = append(m.Judged.Versions, known[alone].Version)
 	}
-	alone := make([]*sim.Version, len(p.upgrade.alone))
-	for i, plan := range p.upgrade.alone {
-		alone[i] = plan.asVersion()
-	}
-	for _, next := range p.upgrade.versions {
-		m.Versions = append(m.Versions, alone[slices.Index(p.upgrade.alone, next)])
+	for _, next := range p.sequence() {
+		m.Versions = append(m.Versions, known[next])
+		m.Judged.Sequence = append(m.Judged.Sequence, known[next].Version)
 	}
 	return m
 }
 
 // asVersion returns the version of the controller that a plan has.
 func (p *plan) asVersion() *sim.Version {
-	return &sim.Version{
-		Name: p.version, Primary: p.primary, Registry: p.registry, Applier: p.applier, Programs: p.programs, Read: p.read,
-		Converter: p.converter, UsualConverter: p.usualConverter,
+	v := &sim.Version{
+		Version:  &judge.Version{Name: p.version, Primary: p.primary, Reference: p.reference, Waits: p.waits},
+		Registry: p.registry, Applier: p.applier, Programs: p.programs, Read: p.read, Converter: p.converter,
+		UsualConverter: p.usualConverter,
 	}
-}
-
-// judged returns what the oracles know of a scenario.
-func (p *plan) judged() *judge.Case {
-	c := &judge.Case{
-		Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
-		MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
-	}
-	if p.upgrade == nil {
-		c.Versions = []*judge.Version{p.judgedVersion()}
-		c.Sequence = c.Versions
-		return c
-	}
-	for _, alone := range p.upgrade.alone {
-		c.Versions = append(c.Versions, alone.judgedVersion())
-	}
-	for _, next := range p.upgrade.versions {
-		c.Sequence = append(c.Sequence, c.Versions[slices.Index(p.upgrade.alone, next)])
-	}
-	return c
-}
-
-// judgedVersion returns what the oracles know of the program.
-func (p *plan) judgedVersion() *judge.Version {
-	v := &judge.Version{Name: p.version, Primary: p.primary, Reference: p.reference, Waits: p.waits}
 	if p.Desired != nil {
 		v.Desired = func(w *world.World) error { return desired(p.Desired, w) }
 	}
 	return v
+}
+
+// judged returns what the oracles know of a scenario, without its versions.
+func (p *plan) judged() *judge.Case {
+	return &judge.Case{
+		Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
+		MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
+	}
 }
 
 // isActor reports whether a client is the client of an actor.

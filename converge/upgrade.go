@@ -211,12 +211,12 @@ func (u *upgrades) replay(t *testing.T, encoded string) {
 	t.Fatalf("schedule %q: must begin with %q", encoded, upgradeName+":")
 }
 
-// of returns the plan whose program a process runs.
-func (p *plan) of(process int) *plan {
+// sequence returns the plans whose programs the first process runs, the second one and so on.
+func (p *plan) sequence() []*plan {
 	if p.upgrade == nil {
-		return p
+		return []*plan{p}
 	}
-	return p.upgrade.versions[min(process, len(p.upgrade.versions))-1]
+	return p.upgrade.versions
 }
 
 // alone returns the plans that have the runs without faults.

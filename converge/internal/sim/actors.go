@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -22,7 +23,10 @@ import (
 // actors are the other controllers of a run and the garbage collector. They see each change of the API server, and act
 // on it later, or at once, or when everything else is idle.
 type actors struct {
-	run  *run
+	*scene
+
+	watches *watches
+
 	list []*actorState
 	// slow defers all actions until everything else is idle, and reverse performs them in the opposite order.
 	slow, reverse bool
@@ -56,18 +60,18 @@ func (a *actors) changed(e memapi.Event) {
 		a.pendingGarbage = true
 	}
 	for _, actor := range a.list {
-		if a.run.world.IsShownAs(actor.Kind, e) && e.Type != watch.Deleted {
+		if a.world.IsShownAs(actor.Kind, e) && e.Type != watch.Deleted {
 			a.queue(actor, e.Key)
 		}
 		if actor.Follows != nil {
-			for _, obj := range a.run.world.Server.List(actor.Kind) {
+			for _, obj := range a.world.Server.List(actor.Kind) {
 				if actor.Follows(obj, e.Kind.GroupKind(), e.Key) {
 					a.queue(actor, client.ObjectKeyFromObject(obj))
 				}
 			}
 		}
 		if e.Type != watch.Deleted && !slices.ContainsFunc(actor.Owns, func(kind schema.GroupVersionKind) bool {
-			return a.run.world.IsShownAs(kind, e)
+			return a.world.IsShownAs(kind, e)
 		}) {
 			continue
 		}
@@ -75,8 +79,8 @@ func (a *actors) changed(e memapi.Event) {
 			if nilcheck.IsNil(obj) {
 				continue
 			}
-			owner, ok := ownerOf(a.run.machine.Registry, actor.Kind, obj)
-			if ok && a.run.world.Server.Get(actor.Kind, owner) != nil {
+			owner, ok := ownerOf(a.machine.Registry, actor.Kind, obj)
+			if ok && a.world.Server.Get(actor.Kind, owner) != nil {
 				a.queue(actor, owner)
 			}
 		}
@@ -92,14 +96,14 @@ func (a *actors) queue(actor *actorState, key types.NamespacedName) {
 		actor.deferred = append(actor.deferred, key)
 		return
 	}
-	r, name := a.run, actor.Kind.Kind+" "+phrase.Name(key)
-	at := inject.Site{Act: "act " + actor.Name, Kind: actor.Kind.Kind, Key: r.world.Generated.Key(key)}
-	switch r.faults.at(at, actorFaults) {
+	name := actor.Kind.Kind + " " + phrase.Name(key)
+	at := inject.Site{Act: "act " + actor.Name, Kind: actor.Kind.Kind, Key: a.world.Generated.Key(key)}
+	switch a.faults.at(at, actorFaults) {
 	case inject.Late:
 		actor.deferred = append(actor.deferred, key)
-		r.trace.Fault(actor.Name, "delays "+name, inject.Late)
+		a.trace.Fault(actor.Name, "delays "+name, inject.Late)
 	case inject.Early:
-		r.trace.Fault(actor.Name, "acts at once on "+name, inject.Early)
+		a.trace.Fault(actor.Name, "acts at once on "+name, inject.Early)
 		a.act(actor, key)
 	default:
 		actor.due = append(actor.due, key)
@@ -144,7 +148,7 @@ func (a *actors) actDeferred() bool {
 		}
 		if len(actor.deferred) > 0 {
 			key := actor.deferred[at]
-			a.run.oracles.Status.Recovering(actor.Kind, key)
+			a.oracles.Status.Recovering(actor.Kind, key)
 			actor.deferred = slices.Delete(actor.deferred, at, at+1)
 			a.act(actor, key)
 			return true
@@ -154,25 +158,24 @@ func (a *actors) actDeferred() bool {
 }
 
 func (a *actors) act(actor *actorState, key types.NamespacedName) {
-	r := a.run
-	stored := r.world.Server.Get(actor.Kind, key)
-	if stored == nil || r.world.Over {
+	stored := a.world.Server.Get(actor.Kind, key)
+	if stored == nil || a.world.Over {
 		return
 	}
 	if a.acted++; a.acted > maxActs {
-		r.verdict.Violate(finding.ScenarioFailure(
+		a.verdict.Violate(finding.ScenarioFailure(
 			fmt.Sprintf("actor %s does not stop: it has acted %d times", actor.Name, maxActs),
 		))
 		return
 	}
-	defer r.watches.forward()
-	before := r.world.Server.Version()
-	err := actor.Act(r.ctx, actor.client, world.WithKind(stored, actor.Kind))
-	if err != nil || r.world.Server.Version() != before {
-		r.trace.Actor(actor.Name, actor.Kind.Kind+" "+phrase.Name(key), err)
+	defer a.watches.forward()
+	before := a.world.Server.Version()
+	err := actor.Act(context.Background(), actor.client, world.WithKind(stored, actor.Kind))
+	if err != nil || a.world.Server.Version() != before {
+		a.trace.Actor(actor.Name, actor.Kind.Kind+" "+phrase.Name(key), err)
 	}
-	if err != nil && len(r.schedule) == 0 {
-		r.verdict.Violate(finding.ScenarioFailure(
+	if err != nil && a.faults.none() {
+		a.verdict.Violate(finding.ScenarioFailure(
 			fmt.Sprintf("actor %s: %s %s: %v", actor.Name, actor.Kind.Kind, phrase.Name(key), err),
 		))
 	}
@@ -180,8 +183,7 @@ func (a *actors) act(actor *actorState, key types.NamespacedName) {
 
 // collect performs the next action of the garbage collector, also a deferred one if deferred is set.
 func (a *actors) collect(deferred bool) bool {
-	r := a.run
-	for _, garbage := range r.world.Server.Garbage() {
+	for _, garbage := range a.world.Server.Garbage() {
 		name := string(garbage.Type) + " " + garbage.Kind.Kind + " " + phrase.Name(garbage.Key)
 		if a.deferredGarbage[name] && !deferred {
 			continue
@@ -194,18 +196,18 @@ func (a *actors) collect(deferred bool) bool {
 			continue
 		}
 		if a.acted++; a.acted > maxActs {
-			r.verdict.Violate(finding.ScenarioFailure(
+			a.verdict.Violate(finding.ScenarioFailure(
 				fmt.Sprintf("the garbage collector does not stop: it has acted %d times, last on %s", maxActs, name),
 			))
 			return false
 		}
 		delete(a.deferredGarbage, name)
-		defer r.watches.forward()
+		defer a.watches.forward()
 		if garbage.Type == memapi.Release {
-			delete(r.world.Own, garbage.UID) // users have asked to keep it
+			delete(a.world.Own, garbage.UID) // users have asked to keep it
 			a.pendingGarbage = true          // the owner may be finished
 		}
-		r.trace.Actor("gc", name, r.world.Server.Collect(garbage))
+		a.trace.Actor("gc", name, a.world.Server.Collect(garbage))
 		return true
 	}
 	if deferred {
@@ -217,10 +219,9 @@ func (a *actors) collect(deferred bool) bool {
 
 // delaysGarbage reports whether an action of the garbage collector is delayed.
 func (a *actors) delaysGarbage(garbage memapi.Collection, name string) bool {
-	r := a.run
-	at := inject.Site{Act: "collect", Kind: garbage.Kind.Kind, Key: r.world.Generated.Key(garbage.Key)}
-	if r.faults.at(at, inject.SetOf(inject.Late)) == inject.Late {
-		r.trace.Fault("gc", "delays "+name, inject.Late)
+	at := inject.Site{Act: "collect", Kind: garbage.Kind.Kind, Key: a.world.Generated.Key(garbage.Key)}
+	if a.faults.at(at, inject.SetOf(inject.Late)) == inject.Late {
+		a.trace.Fault("gc", "delays "+name, inject.Late)
 		return true
 	}
 	return a.lateGarbage

@@ -22,23 +22,30 @@ const serviceAccount = "system:serviceaccount:system:controller-manager"
 // checksAccess reports whether it matters which permissions requests of the program need.
 func (p *Program) checksAccess() bool { return p.Roles != nil || p.Recorder != nil }
 
+// permissions decides which requests the roles of programs allow.
+type permissions struct {
+	*scene
+
+	// probes is set if the run finds out which rules of roles are missing.
+	probes bool
+}
+
 // authorize returns the error of a request that the roles of the program do not allow.
-func (r *run) authorize(c *call) error {
+func (a *permissions) authorize(c *call) error {
 	if !c.process.program.checksAccess() || c.Outside || c.Cached {
 		return nil
 	}
-	for _, p := range r.permissionsOf(c) {
-		if err := r.permit(c.process, p); err != nil {
+	for _, p := range a.of(c) {
+		if err := a.permit(c.process.program, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// permit returns an error if the roles of the program of a process do not allow something. In the run that finds out
-// what is missing, it only records that.
-func (r *run) permit(process *Process, p memapi.Access) error {
-	program := process.program
+// permit returns an error if the roles of a program do not allow something. In the run that finds out what is missing,
+// it only records that.
+func (a *permissions) permit(program *Program, p memapi.Access) error {
 	if program.Recorder != nil {
 		program.Recorder.Add(rbac.Permission{Group: p.Group, Resource: p.FullResource(), Verb: p.Verb})
 	}
@@ -47,16 +54,16 @@ func (r *run) permit(process *Process, p memapi.Access) error {
 	}
 	for i := range program.Roles {
 		if program.Roles[i].Allows(p) {
-			r.lessons.accessOf(program).Use(p)
+			a.lessons.accessOf(program).Use(p)
 			return nil
 		}
 	}
-	r.lessons.accessOf(program).Lack(p)
+	a.lessons.accessOf(program).Lack(p)
 	err := memapi.Forbidden(serviceAccount, p)
-	if r.probesRoles {
+	if a.probes {
 		return nil
 	}
-	r.verdict.Violate(finding.Violation{
+	a.verdict.Violate(finding.Violation{
 		Oracle: finding.OracleErrors, Cause: finding.CauseForbidden, About: phrase.Name(client.ObjectKey{
 			Namespace: p.Namespace, Name: p.Name,
 		}),
@@ -68,39 +75,39 @@ func (r *run) permit(process *Process, p memapi.Access) error {
 
 // watchAllowed requires the permissions for a cache of a kind: list and watch, in all namespaces or in the namespace of
 // a role.
-func (r *run) watchAllowed(process *Process, gvk schema.GroupVersionKind) {
-	if !process.program.checksAccess() {
+func (a *permissions) watchAllowed(program *Program, gvk schema.GroupVersionKind) {
+	if !program.checksAccess() {
 		return
 	}
-	kind, ok := r.machine.Registry.For(gvk)
+	kind, ok := a.machine.Registry.For(gvk)
 	for _, verb := range []string{"list", "watch"} {
-		p := r.permissionFor(verb, gvk)
-		for i := range process.program.Roles {
-			role := &process.program.Roles[i]
+		p := a.forKind(verb, gvk)
+		for i := range program.Roles {
+			role := &program.Roles[i]
 			inNamespace := p
 			if inNamespace.Namespace = cmp.Or(role.Namespace, "default"); ok && kind.Namespaced && role.Allows(inNamespace) {
 				p = inNamespace
 				break
 			}
 		}
-		_ = r.permit(process, p)
+		_ = a.permit(program, p)
 	}
 }
 
-// watchPermitted returns the error of a watch of an API server that the roles of a process do not allow.
-func (r *run) watchPermitted(process *Process, gvk schema.GroupVersionKind, opts []client.ListOption) error {
-	if !process.program.checksAccess() {
+// watchPermitted returns the error of a watch of an API server that the roles of a program do not allow.
+func (a *permissions) watchPermitted(program *Program, gvk schema.GroupVersionKind, opts []client.ListOption) error {
+	if !program.checksAccess() {
 		return nil
 	}
-	p := r.permissionFor("watch", gvk)
+	p := a.forKind("watch", gvk)
 	p.Namespace = (&client.ListOptions{}).ApplyOptions(opts).Namespace
-	return r.permit(process, p)
+	return a.permit(program, p)
 }
 
-// permissionFor returns the permission for all objects of a kind.
-func (r *run) permissionFor(verb string, gvk schema.GroupVersionKind) memapi.Access {
+// forKind returns the permission for all objects of a kind.
+func (a *permissions) forKind(verb string, gvk schema.GroupVersionKind) memapi.Access {
 	p := memapi.Access{Verb: verb, Group: gvk.Group}
-	if kind, ok := r.machine.Registry.For(gvk); ok {
+	if kind, ok := a.machine.Registry.For(gvk); ok {
 		p.Resource = kind.Plural
 	}
 	return p
@@ -112,14 +119,14 @@ var verbs = map[string]string{
 	"delete": "delete", "delete all": "deletecollection",
 }
 
-// permissionsOf returns the permissions that a call requires. An apply that creates an object requires two.
-func (r *run) permissionsOf(c *call) []memapi.Access {
-	p := r.permissionFor(verbs[c.Act], c.GVK)
+// of returns the permissions that a call requires. An apply that creates an object requires two.
+func (a *permissions) of(c *call) []memapi.Access {
+	p := a.forKind(verbs[c.Act], c.GVK)
 	if p.Verb == "" || p.Resource == "" {
 		return nil
 	}
 	_, p.Subresource, _ = strings.Cut(c.Kind, "/")
-	if kind, _ := r.machine.Registry.For(c.GVK); kind.Namespaced {
+	if kind, _ := a.machine.Registry.For(c.GVK); kind.Namespaced {
 		p.Namespace = c.Key.Namespace
 	}
 	switch p.Verb {
@@ -131,7 +138,7 @@ func (r *run) permissionsOf(c *call) []memapi.Access {
 	default:
 		p.Name = c.Key.Name
 	}
-	if c.Act == "apply" && r.world.Server.Get(c.GVK, c.Key) == nil {
+	if c.Act == "apply" && a.world.Server.Get(c.GVK, c.Key) == nil {
 		created := p
 		created.Verb, created.Name = "create", ""
 		return []memapi.Access{p, created}
@@ -139,17 +146,17 @@ func (r *run) permissionsOf(c *call) []memapi.Access {
 	return []memapi.Access{p}
 }
 
-// reportMissingRules replaces the violations of the run that finds out which rules are missing, if there are any.
-func (r *run) reportMissingRules() {
-	if !r.probesRoles {
+// reportMissing replaces the violations of the run that finds out which rules are missing, if there are any.
+func (a *permissions) reportMissing(programs []*Program) {
+	if !a.probes {
 		return
 	}
 	var lines []string
-	for _, program := range r.running.Programs {
-		lines = append(lines, r.lessons.accessOf(program).MissingRules()...)
+	for _, program := range programs {
+		lines = append(lines, a.lessons.accessOf(program).MissingRules()...)
 	}
 	if len(lines) > 0 {
-		r.verdict.Replace(finding.Violation{
+		a.verdict.Replace(finding.Violation{
 			Oracle: finding.OracleErrors, Cause: finding.CauseForbidden, Details: lines,
 			Message: "the roles do not allow all requests; missing markers, as a rule has them:",
 		})

@@ -35,7 +35,7 @@ var _ cache.Cache = (*processCache)(nil)
 func (c *processCache) IndexField(
 	_ context.Context, obj client.Object, field string, extract client.IndexerFunc,
 ) error {
-	gvk, err := apiutil.GVKForObject(obj, c.process.run.machine.Scheme)
+	gvk, err := apiutil.GVKForObject(obj, c.process.machine.Scheme)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *processCache) IndexField(
 func (c *processCache) GetInformer(
 	ctx context.Context, obj client.Object, _ ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	gvk, err := apiutil.GVKForObject(obj, c.process.run.machine.Scheme)
+	gvk, err := apiutil.GVKForObject(obj, c.process.machine.Scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func (c *processCache) informer(
 ) (cache.Informer, error) {
 	var i *processInformer
 	get := func() {
-		_, served := c.process.run.running.Registry.For(gvk)
-		_, removed := c.process.run.removed.removed(gvk.GroupKind())
+		_, served := c.process.version.Registry.For(gvk)
+		_, removed := c.process.gateway.removed.removed(gvk.GroupKind())
 		if served && !removed || c.process.existing(gvk) != nil {
 			i = c.process.informer(gvk).inForm(c.process, form)
 		}
@@ -111,7 +111,7 @@ func (c *processCache) informer(
 
 // RemoveInformer removes the informer of a kind, with its handlers.
 func (c *processCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	gvk, err := apiutil.GVKForObject(obj, c.process.run.machine.Scheme)
+	gvk, err := apiutil.GVKForObject(obj, c.process.machine.Scheme)
 	if err != nil {
 		return err
 	}
@@ -157,14 +157,14 @@ func journalIn(ctx context.Context) *guard.Journal {
 // guarded returns a client that records what is written, for a gate to wait for.
 func (p *Process) guarded(cached client.Client, live client.Reader, cache *processCache) client.Client {
 	p.guard = guard.NewCluster(cached, live, cache, journalIn)
-	for _, obj := range p.run.machine.Gated {
+	for _, obj := range p.machine.Gated {
 		p.guard.Watch(obj)
 	}
 	return p.guard.Client()
 }
 
 // consistent returns a reconciler whose requests wait until the caches have their earlier writes, with [Gate].
-func (r *run) consistent(p *Process, inner reconcile.Reconciler) reconcile.Reconciler {
+func (p *Process) consistent(inner reconcile.Reconciler) reconcile.Reconciler {
 	if p.guard == nil || inner == nil {
 		return inner
 	}

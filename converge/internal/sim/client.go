@@ -189,11 +189,11 @@ func (c *watchingClient) Watch(
 		events watch.Interface
 		failed error
 	)
-	server := c.process.run.world.Server.Client(c.process.program.Client)
+	server := c.process.world.Server.Client(c.process.program.Client)
 	err = c.process.submit(ctx, &call{
 		Call: world.Call{Site: inject.Site{Act: "live watch", Kind: gvk.Kind}},
 		begin: func() {
-			if failed = c.process.run.watchPermitted(c.process, gvk, opts); failed == nil {
+			if failed = c.process.gateway.permissions.watchPermitted(c.process.program, gvk, opts); failed == nil {
 				events, failed = server.Watch(ctx, list, opts...)
 			}
 		},

@@ -22,7 +22,15 @@ import (
 // gateway is where each call of the process passes: it determines the faults that apply, injects one, performs the
 // call, and records it. It does not know why the process makes a call.
 type gateway struct {
-	run *run
+	*scene
+
+	watches     *watches
+	processes   *processes
+	users       *users
+	others      *otherClient
+	permissions *permissions
+	versions    *versions
+	removed     *removedKinds
 	// serving is the call that is being answered.
 	serving *call
 	// inFlight are writes that have not taken effect yet.
@@ -56,7 +64,6 @@ const writeTime = time.Millisecond
 
 // serveNext answers a call of one of some processes, and reports whether one was waiting.
 func (g *gateway) serveNext(of processes) bool {
-	r := g.run
 	c := of.nextCall()
 	if c == nil {
 		return false
@@ -66,40 +73,52 @@ func (g *gateway) serveNext(of processes) bool {
 		c.served <- nil
 		return true
 	}
-	earlier := len(r.faults.points)
+	earlier := len(g.faults.points)
 	fault := g.fault(c)
 	if fault == inject.Overtaken {
 		return true
 	}
-	points := len(r.faults.points)
+	points := len(g.faults.points)
 	if fault != "" && inject.ErrorFaults.Has(fault) {
 		if a := c.process.activity(c.Who); a != nil {
 			a.Failed = append(a.Failed, fault)
 		}
 	}
-	if c.Cached && r.removed.refuse(c) == nil {
-		r.watches.catchUp(c.process.informer(c.GVK))
+	if c.Cached && g.removed.refuse(c) == nil {
+		g.watches.catchUp(c.process.informer(c.GVK))
 	}
-	before, stored, by := r.world.Version(), r.world.Server.Version(), c.process.activity(c.Who)
+	before, stored, by := g.world.Version(), g.world.Server.Version(), c.process.activity(c.Who)
 	err := g.perform(c, fault)
-	r.trace.Authored(stored, r.world.Server.Version(), by.record())
-	r.trace.Read(&c.Call, by.record(), err)
-	r.trace.Call(&c.Call, fault, err, c.process.existing(c.GVK).seen(), r.world.Version() != before)
+	g.trace.Authored(stored, g.world.Server.Version(), by.record())
+	g.trace.Read(&c.Call, by.record(), err)
+	g.trace.Call(&c.Call, fault, err, c.process.existing(c.GVK).seen(), g.world.Version() != before)
 	if points > earlier {
-		p := &r.faults.points[points-1]
-		if p.After = r.world.Version(); c.Outside && c.Effect && p.After == before && r.machine.ReadOutside == nil {
+		p := &g.faults.points[points-1]
+		if p.After = g.world.Version(); c.Outside && c.Effect && p.After == before && g.machine.ReadOutside == nil {
 			p.After = unknownVersion
 		}
 	}
-	if c.Obj != nil && r.world.Version() == before && err == nil {
-		r.trace.NoOp(&c.Call)
+	if c.Obj != nil && g.world.Version() == before && err == nil {
+		g.trace.NoOp(&c.Call)
 	}
 	if c.Cached {
-		r.watches.wasRead(c)
+		g.watches.wasRead(c)
 	}
-	r.watches.forward()
+	g.watches.forward()
 	c.served <- err
 	return true
+}
+
+// serveUntil serves calls of a process until a channel is closed.
+func (g *gateway) serveUntil(p *Process, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-g.scheduler.woken:
+			g.serveNext(g.processes.only(p))
+		}
+	}
 }
 
 // fault determines the fault of a call. If the call is overtaken it waits again, and cannot have another fault.
@@ -107,18 +126,17 @@ func (g *gateway) fault(c *call) inject.Fault {
 	if c.behind != "" {
 		return ""
 	}
-	r := g.run
 	at := c.Site
 	at.Program = c.process.program.Name
-	at.Kind, at.Key = r.world.Generated.Replace(at.Kind), r.world.Generated.Key(at.Key)
-	r.users.disturb("before", at)
-	faults, rival := g.faultsOf(c), r.processes.rival(c)
+	at.Kind, at.Key = g.world.Generated.Replace(at.Kind), g.world.Generated.Key(at.Key)
+	g.users.disturb("before", at)
+	faults, rival := g.faultsOf(c), g.processes.rival(c)
 	if rival != "" {
 		faults |= inject.SetOf(inject.Overtaken)
 	}
-	fault := r.faults.at(at, faults)
+	fault := g.faults.at(at, faults)
 	if fault == inject.Overtaken {
-		r.trace.Fault(c.Who, "is overtaken by "+rival, inject.Overtaken)
+		g.trace.Fault(c.Who, "is overtaken by "+rival, inject.Overtaken)
 		c.overtake(rival)
 	}
 	return fault
@@ -138,9 +156,9 @@ func (g *gateway) faultsOf(c *call) inject.Set {
 	default:
 		faults = (writeFaults|g.objectFaults(c))&^inject.SetOf(inject.Quota) | g.quotaFaults(c)
 	}
-	faults |= g.run.removed.faults(c.GVK)
+	faults |= g.removed.faultsOf(c.GVK)
 	// In-flight writes take effect before users go on: after the cleanup they would be unrecoverable.
-	if len(g.inFlight) == 0 && g.run.users.canContinue() {
+	if len(g.inFlight) == 0 && g.users.canContinue() {
 		faults |= inject.SetOf(inject.Meanwhile)
 	}
 	return faults
@@ -152,8 +170,8 @@ func (g *gateway) objectFaults(c *call) inject.Set {
 		return 0 // an object with another generated name would be unrecoverable
 	}
 	faults := inject.SetOf(inject.HandOver)
-	stored := g.run.world.Server.Get(c.GVK, client.ObjectKeyFromObject(c.Obj))
-	_, generated := g.run.world.GeneratedFrom(c.GVK, c.Obj)
+	stored := g.world.Server.Get(c.GVK, client.ObjectKeyFromObject(c.Obj))
+	_, generated := g.world.GeneratedFrom(c.GVK, c.Obj)
 	if generated && stored == nil {
 		return 0
 	}
@@ -170,7 +188,7 @@ func (g *gateway) objectFaults(c *call) inject.Set {
 		return faults
 	}
 	faults |= changeFaults
-	if !g.run.world.Own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || workloads.Ended(stored) {
+	if !g.world.Own[stored.GetUID()] || stored.GetDeletionTimestamp() != nil || workloads.Ended(stored) {
 		return faults &^ inject.SetOf(inject.Deleted, inject.Recreated)
 	}
 	// An object with a generated name would get another name, and an applied object would keep fields that the other
@@ -190,21 +208,20 @@ func applied(obj client.Object) bool {
 
 // perform performs a call with a fault, on behalf of the process.
 func (g *gateway) perform(c *call, fault inject.Fault) error {
-	r := g.run
-	r.trace.Requests += cost(c.Act)
+	g.trace.Requests += cost(c.Act)
 	if c.Obj != nil || c.Effect {
 		time.Sleep(writeTime)
 	}
 	g.serving = c
 	if c.Obj != nil {
-		r.oracles.Duplicates.Writing = c.process.activity(c.Who).record()
+		g.oracles.Duplicates.Writing = c.process.activity(c.Who).record()
 	}
 	err := g.answer(c, fault)
 	g.serving = nil
 	if err == nil && c.Into != nil {
 		c.process.handedVersions[c.Into] = c.Into.GetResourceVersion()
 	}
-	refused := len(g.refusals) > 0 || r.removed.any()
+	refused := len(g.refusals) > 0 || g.removed.any()
 	if a := c.process.activity(c.Who); a != nil && err != nil && (judge.IsTemporary(err) || refused) {
 		a.Refused = true
 	}
@@ -224,17 +241,16 @@ func cost(act string) int {
 
 // answer injects a fault, and returns what the process receives.
 func (g *gateway) answer(c *call, fault inject.Fault) error {
-	r := g.run
-	if err := r.authorize(c); err != nil {
+	if err := g.permissions.authorize(c); err != nil {
 		return err
 	}
 	if err := g.refused(c); err != nil {
 		return err
 	}
 	if fault == inject.KindRemoved {
-		r.removed.remove(c.GVK)
+		g.removed.remove(c.GVK)
 	}
-	if err := r.removed.refuse(c); err != nil {
+	if err := g.removed.refuse(c); err != nil {
 		return err
 	}
 	target := c.Obj
@@ -251,12 +267,12 @@ func (g *gateway) answer(c *call, fault inject.Fault) error {
 		return nil
 	case inject.HandOver:
 		g.inFlight = append(g.inFlight, inFlightWrite{sender: c.process, do: func() {
-			r.world.LateWrite = true
-			running, judged := r.running, r.verdict.Running
-			r.runs(c.process.number)
-			defer func() { r.world.LateWrite, r.running, r.verdict.Running = false, running, judged }()
-			r.trace.Late(&c.Call, c.do(target))
-			r.watches.forward()
+			g.world.LateWrite = true
+			defer func() { g.world.LateWrite = false }()
+			g.versions.as(c.process.number, func() {
+				g.trace.Late(&c.Call, c.do(target))
+				g.watches.forward()
+			})
 		}})
 		c.process.die()
 		return nil
@@ -274,38 +290,37 @@ func (g *gateway) answer(c *call, fault inject.Fault) error {
 	case inject.Quota, inject.Forbidden:
 		return g.refuse(c, fault)
 	case inject.Meanwhile:
-		r.users.meanwhile()
+		g.users.meanwhile()
 	case "", inject.KindRemoved:
 	default:
-		r.others.interfere(c, fault)
+		g.others.interfere(c, fault)
 	}
 	if cache := c.process.existing(c.GVK); cache != nil && c.Obj != nil {
-		r.oracles.Advice.Writing(&c.Call, cache.get(client.ObjectKeyFromObject(c.Obj)))
+		g.oracles.Advice.Writing(&c.Call, cache.get(client.ObjectKeyFromObject(c.Obj)))
 	}
 	if c.Obj == nil {
 		return g.send(c, target)
 	}
 	uid := c.Obj.GetUID()
 	// Both succeed although another client has written the object: the write must not remove what that client wrote.
-	annotated := fault == inject.Conflict && !r.others.unmarked || c.process.changedVersion(c) && r.others.hasAnnotated(c)
+	annotated := fault == inject.Conflict && !g.others.unmarked || c.process.changedVersion(c) && g.others.hasAnnotated(c)
 	err := g.send(c, target)
 	if err == nil && annotated {
-		r.oracles.EndState.Written(&c.Call, uid)
+		g.oracles.EndState.Written(&c.Call, uid)
 	}
 	return err
 }
 
 // send performs a call without a fault, and records what the process has written.
 func (g *gateway) send(c *call, target client.Object) error {
-	r := g.run
-	before := r.world.Server.Version()
+	before := g.world.Server.Version()
 	err := c.do(target)
 	if err != nil || c.Obj == nil {
 		return err
 	}
 	c.process.handedVersions[target] = target.GetResourceVersion()
-	if now := r.world.Server.Version(); now != before {
-		c.process.written[r.world.Server.Shown(c.GVK)] = now
+	if now := g.world.Server.Version(); now != before {
+		c.process.written[g.world.Server.Shown(c.GVK)] = now
 	}
 	return nil
 }
@@ -315,7 +330,7 @@ func (g *gateway) timeout(c *call) error {
 		return context.DeadlineExceeded
 	}
 	resource := schema.GroupResource{Group: c.GVK.Group, Resource: c.GVK.Kind}
-	if kind, ok := g.run.running.Registry.For(c.GVK); ok {
+	if kind, ok := c.process.version.Registry.For(c.GVK); ok {
 		resource.Resource = kind.Plural
 	}
 	return apierrs.NewTimeoutError(fmt.Sprintf("%s %s %q: the request timed out", c.Act, resource, c.Key.Name), 0)
@@ -323,16 +338,15 @@ func (g *gateway) timeout(c *call) error {
 
 // cloudChanged is called when the call that is being served has changed the external system.
 func (g *gateway) cloudChanged(verb, key string, existed bool) {
-	r := g.run
 	var primary client.Object
 	if g.serving != nil {
 		if a := g.serving.process.activity(g.serving.Who); a != nil {
-			primary = r.world.LivePrimary(a.NamespacedName)
+			primary = g.world.LivePrimary(a.NamespacedName)
 		}
 	}
-	r.trace.CloudChanged("cloud " + verb + " " + key)
-	r.scheduler.changed()
-	r.oracles.CloudChanged(verb, key, existed, r.faults.onlyRepeats(), primary)
+	g.trace.CloudChanged("cloud " + verb + " " + key)
+	g.scheduler.changed()
+	g.oracles.CloudChanged(verb, key, existed, g.faults.onlyRepeats(), primary)
 }
 
 // land lets the in-flight writes of earlier processes of some programs take effect, and reports whether there were any.
@@ -350,16 +364,16 @@ func (g *gateway) land(of processes) bool {
 }
 
 // changesOutside calls an external system, and records whether that has changed it, if Scenario.Outside shows that.
-func (r *run) changesOutside(name string, effect func() error) error {
-	if r.machine.ReadOutside == nil {
+func (g *gateway) changesOutside(name string, effect func() error) error {
+	if g.machine.ReadOutside == nil {
 		return effect()
 	}
-	before := r.world.Outside().Text
+	before := g.world.Outside().Text
 	err := effect()
-	if r.world.Outside().Text != before {
-		r.world.Cloud.Version++
-		r.trace.CloudChanged("call " + name)
-		r.scheduler.changed()
+	if g.world.Outside().Text != before {
+		g.world.Cloud.Version++
+		g.trace.CloudChanged("call " + name)
+		g.scheduler.changed()
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (i *informer) get(key types.NamespacedName) client.Object {
 
 // list returns the objects that the API server has, as far as the selector matches.
 func (i *informer) list() []client.Object {
-	objects := i.process.run.world.Server.List(i.kind)
+	objects := i.process.world.Server.List(i.kind)
 	if i.selector == nil {
 		return objects
 	}
@@ -206,7 +206,7 @@ func (i *informer) hides() bool {
 		case e.Type == watch.Added && e.Client == i.process.program.Client:
 			created[e.Key] = true
 		case e.Type == watch.Deleted && created[e.Key] && e.Client != i.process.program.Client &&
-			i.process.run.world.Server.Get(i.kind, e.Key) == nil:
+			i.process.world.Server.Get(i.kind, e.Key) == nil:
 			return true
 		}
 	}

@@ -29,6 +29,9 @@ type injector struct {
 	starts []int
 }
 
+// none reports whether the schedule has no faults.
+func (i *injector) none() bool { return len(i.schedule) == 0 }
+
 // processStarted records the start of a process.
 func (i *injector) processStarted(number int) {
 	if number > len(i.starts) {

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"slices"
 	"testing/synctest"
 	"time"
 
@@ -107,27 +106,24 @@ func (r *run) advanceTime(until time.Time) bool {
 func (r *run) startNext() bool {
 	item, ok := r.processes.take(r.scheduler.due)
 	if ok {
-		item.queue.start(item, r.started(item.queue.process, item))
+		item.queue.start(item, item.queue.process.started(item))
 	}
 	return ok
 }
 
 // started records the start of a reconcile of a process.
-func (r *run) started(p *Process, item queued) *activity {
-	r.trace.Reconciles++
-	if !slices.Contains(r.requested, item.RequestOf) {
-		r.requested = append(r.requested, item.RequestOf)
-	}
-	r.scheduler.started(item)
+func (p *Process) started(item queued) *activity {
+	p.trace.Reconciles++
+	p.scheduler.started(item)
 	a := &activity{process: p, Reconcile: world.Reconcile{
-		RequestOf: item.RequestOf, Number: r.trace.Reconciles, Client: p.program.Client, Changes: r.trace.Changes,
+		RequestOf: item.RequestOf, Number: p.trace.Reconciles, Client: p.program.Client, Changes: p.trace.Changes,
 		Author: world.Author{Controller: item.Controller, Key: item.NamespacedName, Cause: item.cause},
 	}}
 	a.Name = p.program.reconcileName(a.Number)
 	p.mu.Lock()
 	p.active = append(p.active, a)
 	p.mu.Unlock()
-	r.trace.Begin(&a.Reconcile)
+	p.trace.Begin(&a.Reconcile)
 	return a
 }
 
@@ -166,7 +162,7 @@ func (r *run) restart(old *Process) {
 	number := old.number + 1
 	next := r.machine.of(number)
 	program := next.Programs[old.program.Index]
-	if next != r.running && !r.upgrade(next, number) {
+	if next != r.versions.running && !r.upgrade(next, number) {
 		return
 	}
 	r.trace.Start(program.who(), number, next.Name)
@@ -177,19 +173,34 @@ func (r *run) restart(old *Process) {
 // the next one. It reports whether the next version can start.
 func (r *run) upgrade(next *Version, number int) bool {
 	r.processes.upgrade(number)
-	if next.Registry != r.running.Registry {
+	if next.Registry != r.versions.running.Registry {
 		if err := r.world.Server.Redefine(next.Registry, next.Applier); err != nil {
 			r.verdict.Violate(finding.ScenarioFailure("the definitions of the " + next.Name + " are refused: " + err.Error()))
 			return false
 		}
 	}
-	r.runs(number)
+	r.versions.run(number)
 	r.world.Primary = next.Primary
 	return true
 }
 
-// runs makes the version of the processes of a number the one that runs.
-func (r *run) runs(number int) {
-	versions := r.verdict.Scenario.Sequence
-	r.running, r.verdict.Running = r.machine.of(number), versions[min(number, len(versions))-1]
+// versions knows which version of the controller runs.
+type versions struct {
+	*scene
+
+	running *Version
+}
+
+// run makes the version of the processes of a number the one that runs.
+func (v *versions) run(number int) {
+	v.running = v.machine.of(number)
+	v.verdict.Running = v.running.Version
+}
+
+// as does something while the version of the processes of a number runs.
+func (v *versions) as(number int, do func()) {
+	running := v.running
+	v.run(number)
+	defer func() { v.running, v.verdict.Running = running, running.Version }()
+	do()
 }

@@ -78,9 +78,8 @@ func (m *Machine) outside() (state.Outside, error) {
 
 // Version is a version of a controller, and what earlier runs have taught about it.
 type Version struct {
-	// Name is the name of a version of an upgrade.
-	Name     string
-	Primary  schema.GroupVersionKind
+	*judge.Version
+
 	Registry *kinds.Registry
 	Applier  *apply.Applier
 	Programs []*Program

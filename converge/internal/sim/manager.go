@@ -55,7 +55,7 @@ func newManager(p *Process, c client.Client) *processManager {
 	}
 	m.Leader = true
 	m.Cluster = offline.Cluster{
-		Scheme: p.run.machine.Scheme, Mapper: p.mapper(), Client: c, APIReader: p.APIReader,
+		Scheme: p.machine.Scheme, Mapper: p.mapper(), Client: c, APIReader: p.APIReader,
 		Cache: m.cache, Recorder: p.Recorder,
 	}
 	// They are metrics of the test's process, and cost time.
@@ -104,7 +104,7 @@ func (r eventRecorder) AnnotatedEventf(
 // recorded is called for each event.
 func (p *Process) recorded(about runtime.Object, kind string) {
 	if obj, ok := about.(client.Object); ok && kind == corev1.EventTypeWarning && !nilcheck.IsNil(obj) {
-		p.run.trace.Warn(obj)
+		p.trace.Warn(obj)
 	}
 }
 
@@ -144,7 +144,7 @@ func (m *processManager) watchController(controller ctrlfields.Controller) {
 		})
 	}
 	controller.WrapReconciler(func(inner reconcile.Reconciler) reconcile.Reconciler {
-		consistent := m.process.run.consistent(m.process, inner)
+		consistent := m.process.consistent(inner)
 		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			return m.process.controlled(ctx, queue, req, consistent)
 		})
@@ -175,7 +175,7 @@ func (p *Process) controlled(
 				if !ok {
 					item = queued{RequestOf: world.RequestOf{Request: req, Program: p.program.Index, Controller: queue.name}}
 				}
-				a = p.run.started(p, item)
+				a = p.started(item)
 			},
 		})
 		if err != nil {
@@ -192,14 +192,14 @@ func (r *run) startManager(m *processManager) {
 	var err error
 	go func() {
 		defer close(done)
-		defer r.wake()
+		defer r.scheduler.wake()
 		err = m.process.program.Setup(m)
 	}()
-	r.serveUntil(m.process, done)
+	r.gateway.serveUntil(m.process, done)
 	if m.process.dead.Load() {
 		return // it has crashed during the start
 	}
-	if err != nil && len(r.schedule) > 0 {
+	if err != nil && !r.faults.none() {
 		m.process.die() // a program that cannot start exits, and is restarted
 		return
 	}
@@ -225,7 +225,7 @@ func (r *run) startManager(m *processManager) {
 	m.process.mu.Lock()
 	defer m.process.mu.Unlock()
 	for _, problem := range m.problems {
-		if len(r.schedule) > 0 {
+		if !r.faults.none() {
 			if r.processes.has(m.process) && !m.process.dead.Load() {
 				m.process.dead.Store(true)
 			}

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,7 +30,12 @@ import (
 // otherClient is another client, not a controller of the scenario, that changes objects just before the process writes
 // them, or when the controller is idle. The injector decides when.
 type otherClient struct {
-	run *run
+	*scene
+
+	watches   *watches
+	actors    *actors
+	processes *processes
+	users     *users
 	// unmarked removes the annotation at once.
 	unmarked bool
 }
@@ -39,7 +45,7 @@ var background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 // interfere changes the object of a call, as a fault requires. If the API server rejects that, the fault is withdrawn.
 func (o *otherClient) interfere(c *call, fault inject.Fault) {
 	var err error
-	at := o.run.faults.last
+	at := o.faults.last
 	switch fault {
 	case inject.Conflict:
 		err = o.annotate(c)
@@ -53,36 +59,35 @@ func (o *otherClient) interfere(c *call, fault inject.Fault) {
 		panic(fmt.Sprintf("no other client injects the fault %q", fault))
 	}
 	if err != nil {
-		o.run.faults.withdraw(at)
+		o.faults.withdraw(at)
 	}
-	o.run.watches.forward()
+	o.watches.forward()
 }
 
 var errAbsent = errors.New("the object does not exist")
 
 func (o *otherClient) annotate(c *call) error {
-	r := o.run
-	obj := r.world.StoredFor(&c.Call)
+	obj := o.world.StoredFor(&c.Call)
 	if obj == nil {
 		return errAbsent
 	}
-	err := o.mark(obj, strconv.Quote(strconv.FormatInt(r.world.Server.Version(), 10)))
+	err := o.mark(obj, strconv.Quote(strconv.FormatInt(o.world.Server.Version(), 10)))
 	if err == nil && o.unmarked {
 		err = o.mark(obj, "null")
 	}
-	r.trace.Foreign("annotate", &c.Call, err)
+	o.trace.Foreign("annotate", &c.Call, err)
 	return err
 }
 
 // mark sets the annotation to a JSON value.
 func (o *otherClient) mark(obj client.Object, value string) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, state.Touched, value)
-	return o.run.world.Other.Patch(o.run.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
+	return o.world.Other.Patch(context.Background(), obj, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
 // hasAnnotated reports whether the other client has annotated the object of a call.
 func (o *otherClient) hasAnnotated(c *call) bool {
-	stored := o.run.world.Server.Get(c.GVK, client.ObjectKeyFromObject(c.Obj))
+	stored := o.world.Server.Get(c.GVK, client.ObjectKeyFromObject(c.Obj))
 	if stored == nil {
 		return false
 	}
@@ -92,12 +97,11 @@ func (o *otherClient) hasAnnotated(c *call) bool {
 
 // createSame creates the object of a call before the process does.
 func (o *otherClient) createSame(c *call) error {
-	r := o.run
 	obj := world.WithKind(c.Obj, c.GVK)
-	err := r.world.Other.Create(r.ctx, obj, client.FieldOwner(cmp.Or(c.Manager, c.process.program.Client)))
-	r.trace.Foreign("create", &c.Call, err)
+	err := o.world.Other.Create(context.Background(), obj, client.FieldOwner(cmp.Or(c.Manager, c.process.program.Client)))
+	o.trace.Foreign("create", &c.Call, err)
 	if err == nil {
-		r.world.Own[obj.GetUID()] = true
+		o.world.Own[obj.GetUID()] = true
 	}
 	return err
 }
@@ -105,7 +109,6 @@ func (o *otherClient) createSame(c *call) error {
 // takeName creates an object of the same name for a short time, with another controller if it is in a namespace. The
 // processes end some time later if they are to notice that the name is free again.
 func (o *otherClient) takeName(c *call, noticed bool) error {
-	r := o.run
 	obj := world.WithKind(c.Obj, c.GVK)
 	obj.SetOwnerReferences(nil)
 	obj.SetFinalizers(nil)
@@ -117,18 +120,19 @@ func (o *otherClient) takeName(c *call, noticed bool) error {
 			*metav1.NewControllerRef(owner, owner.GetObjectKind().GroupVersionKind()),
 		})
 	}
-	err := r.world.Other.Create(r.ctx, obj)
-	r.trace.Foreign("create", &c.Call, err)
+	err := o.world.Other.Create(context.Background(), obj)
+	o.trace.Foreign("create", &c.Call, err)
 	if err != nil {
 		o.deleteOwner(owner)
 		return err
 	}
 	uid := obj.GetUID()
-	r.scheduler.after(longLag, func() {
-		r.oracles.Duplicates.Explain(c.GVK, c.Key) // also what was created for it
-		r.trace.Foreign("delete", &c.Call, r.world.Other.Delete(r.ctx, obj, client.Preconditions{UID: &uid}, background))
+	o.scheduler.after(longLag, func() {
+		o.oracles.Duplicates.Explain(c.GVK, c.Key) // also what was created for it
+		err := o.world.Other.Delete(context.Background(), obj, client.Preconditions{UID: &uid}, background)
+		o.trace.Foreign("delete", &c.Call, err)
 		o.deleteOwner(owner)
-		for _, p := range r.processes {
+		for _, p := range *o.processes {
 			p.restartWhenIdle = p.restartWhenIdle || noticed
 		}
 	})
@@ -144,7 +148,7 @@ func (o *otherClient) createOwner(namespace string) client.Object {
 	owner.GetObjectKind().SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
 	owner.SetNamespace(namespace)
 	owner.SetName("converge-other")
-	if err := o.run.world.Other.Create(o.run.ctx, owner); err != nil {
+	if err := o.world.Other.Create(context.Background(), owner); err != nil {
 		return nil
 	}
 	return owner
@@ -152,7 +156,7 @@ func (o *otherClient) createOwner(namespace string) client.Object {
 
 func (o *otherClient) deleteOwner(owner client.Object) {
 	if owner != nil {
-		_ = o.run.world.Other.Delete(o.run.ctx, owner)
+		_ = o.world.Other.Delete(context.Background(), owner)
 	}
 }
 
@@ -166,38 +170,36 @@ func creatorOf(obj client.Object, unknown string) string {
 
 // remove deletes the object of a call, and creates it again if recreate is set.
 func (o *otherClient) remove(c *call, recreate bool) error {
-	r := o.run
-	obj := r.world.StoredFor(&c.Call)
+	obj := o.world.StoredFor(&c.Call)
 	if obj == nil {
 		return errAbsent
 	}
-	r.oracles.Duplicates.Explain(c.GVK, c.Key)
-	err := r.world.Other.Delete(r.ctx, obj.DeepCopyObject().(client.Object), background)
-	r.trace.Foreign("delete", &c.Call, err)
+	o.oracles.Duplicates.Explain(c.GVK, c.Key)
+	err := o.world.Other.Delete(context.Background(), obj.DeepCopyObject().(client.Object), background)
+	o.trace.Foreign("delete", &c.Call, err)
 	if err != nil || !recreate {
 		if err == nil {
-			r.users.deleted()
+			o.users.deleted()
 		}
 		return err
 	}
-	r.watches.forward()
+	o.watches.forward()
 	manager := client.FieldOwner(creatorOf(obj, phrase.AnotherClient))
 	obj.SetResourceVersion("")
 	obj.SetUID("")
-	if err = r.world.Other.Create(r.ctx, obj, manager); err == nil {
-		r.world.Own[obj.GetUID()] = true
+	if err = o.world.Other.Create(context.Background(), obj, manager); err == nil {
+		o.world.Own[obj.GetUID()] = true
 	}
-	r.trace.Foreign("create", &c.Call, err)
+	o.trace.Foreign("create", &c.Call, err)
 	return err
 }
 
 // disturb injects the faults of objects when the controller is idle, and reports whether it has injected one.
 func (o *otherClient) disturb() bool {
-	r := o.run
 	disturbed := false
-	for _, kind := range r.world.Server.Kinds() {
-		for _, obj := range r.world.Server.List(kind) {
-			if !r.world.Own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || workloads.Ended(obj) {
+	for _, kind := range o.world.Server.Kinds() {
+		for _, obj := range o.world.Server.List(kind) {
+			if !o.world.Own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || workloads.Ended(obj) {
 				continue
 			}
 			if o.disturbObject(kind, obj) {
@@ -209,22 +211,21 @@ func (o *otherClient) disturb() bool {
 }
 
 func (o *otherClient) disturbObject(kind schema.GroupVersionKind, obj client.Object) bool {
-	r := o.run
 	key := client.ObjectKeyFromObject(obj)
 	faults := inject.SetOf(inject.ChildDeleted, inject.Drift)
-	actor := r.actors.of(kind)
+	actor := o.actors.of(kind)
 	if w, ok := state.WorkloadOf(kind, obj); ok && actor != nil && actor.Restores && w.Available > 0 {
 		faults |= inject.SetOf(inject.Flap)
 	}
-	switch r.faults.at(inject.Site{Act: "quiet", Kind: kind.Kind, Key: r.world.Generated.Key(key)}, faults) {
+	switch o.faults.at(inject.Site{Act: "quiet", Kind: kind.Kind, Key: o.world.Generated.Key(key)}, faults) {
 	case inject.ChildDeleted:
 		o.change(kind, key, "delete", inject.ChildDeleted, func(obj client.Object) error {
-			return r.world.Other.Delete(r.ctx, obj, background)
+			return o.world.Other.Delete(context.Background(), obj, background)
 		})
 	case inject.Flap:
 		o.change(kind, key, "has no available replica", inject.Flap, o.makeUnavailable)
 		if actor.delay(key) {
-			r.oracles.Status.IsFlapping(kind, obj)
+			o.oracles.Status.IsFlapping(kind, obj)
 		}
 	case inject.Drift:
 		o.change(kind, key, "change", inject.Drift, o.drift)
@@ -238,14 +239,13 @@ func (o *otherClient) disturbObject(kind schema.GroupVersionKind, obj client.Obj
 func (o *otherClient) change(
 	kind schema.GroupVersionKind, key types.NamespacedName, verb string, fault inject.Fault, do func(client.Object) error,
 ) {
-	r := o.run
-	defer r.watches.forward()
-	r.oracles.Duplicates.Explain(kind, key)
-	err := do(world.WithKind(r.world.Server.Get(kind, key), kind))
+	defer o.watches.forward()
+	o.oracles.Duplicates.Explain(kind, key)
+	err := do(world.WithKind(o.world.Server.Get(kind, key), kind))
 	if err != nil {
-		r.faults.withdraw(r.faults.last)
+		o.faults.withdraw(o.faults.last)
 	}
-	r.trace.Fault(phrase.AnotherClient, verb+" "+kind.Kind+" "+phrase.Name(key)+phrase.After(err), fault)
+	o.trace.Fault(phrase.AnotherClient, verb+" "+kind.Kind+" "+phrase.Name(key)+phrase.After(err), fault)
 }
 
 // makeUnavailable sets the status of a workload without any available replica.
@@ -262,12 +262,12 @@ func (o *otherClient) makeUnavailable(obj client.Object) error {
 	case *appsv1.StatefulSet:
 		obj.Status.ReadyReplicas, obj.Status.AvailableReplicas = 0, 0
 	}
-	return o.run.world.Other.Status().Update(o.run.ctx, obj)
+	return o.world.Other.Status().Update(context.Background(), obj)
 }
 
 // drift changes one field of an object that a reconciler sets.
 func (o *otherClient) drift(obj client.Object) error {
-	update := func() error { return o.run.world.Other.Update(o.run.ctx, obj) }
+	update := func() error { return o.world.Other.Update(context.Background(), obj) }
 	switch obj := obj.(type) {
 	case *corev1.ConfigMap:
 		for _, key := range phrase.SortedKeys(obj.Data) {

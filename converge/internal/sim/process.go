@@ -26,8 +26,16 @@ import (
 
 // Process is one life of the program with the reconciler. It ends with a crash.
 type Process struct {
-	run     *run
+	*scene
+
 	program *Program
+	// version is the version of the controller.
+	version *Version
+	gateway *gateway
+	// processes are the present processes of all programs.
+	processes *processes
+	// listOrder is the order of lists from caches, or 0 if they are sorted.
+	listOrder int
 	// number counts the processes of the program.
 	number int
 	ctx    context.Context
@@ -90,7 +98,7 @@ type Process struct {
 	written map[schema.GroupVersionKind]int64
 }
 
-func (p *Process) mapper() meta.RESTMapper { return &processMapper{p.run.running.Registry.Mapper(), p} }
+func (p *Process) mapper() meta.RESTMapper { return &processMapper{p.version.Registry.Mapper(), p} }
 
 // worker calls functions, one after the other, until the process ends. The stack of its goroutine has to grow only
 // once.
@@ -138,7 +146,7 @@ func (p *Process) submit(ctx context.Context, c *call) error {
 	p.mu.Lock()
 	p.pending = append(p.pending, c)
 	p.mu.Unlock()
-	p.run.wake()
+	p.scheduler.wake()
 	err := <-c.served
 	if p.dead.Load() {
 		goruntime.Goexit()
@@ -159,7 +167,7 @@ func (p *Process) next(overtaken bool) *call {
 			return cmp.Or(strings.Compare(a.Who, b.Who), a.Compare(b.Site))
 		})
 	}
-	at := slices.IndexFunc(p.pending, func(c *call) bool { return overtaken || !p.run.processes.isActive(c.behind) })
+	at := slices.IndexFunc(p.pending, func(c *call) bool { return overtaken || !p.processes.isActive(c.behind) })
 	if p.admitting {
 		at = slices.IndexFunc(p.pending, func(c *call) bool { return c.Who == webhookCaller || c.Who == whoElse })
 	}
@@ -240,7 +248,7 @@ func (p *Process) CallOutside(ctx context.Context, name string, effect func() er
 		Call: world.Call{Site: inject.Site{Act: "call", Kind: name}, Outside: true, Effect: true},
 		do: func(client.Object) error {
 			defer func() { panicked = recover() }()
-			return p.run.changesOutside(name, effect)
+			return p.gateway.changesOutside(name, effect)
 		},
 	})
 	if panicked != nil {
@@ -251,16 +259,16 @@ func (p *Process) CallOutside(ctx context.Context, name string, effect func() er
 
 // CallCloud makes a call to the external system. A read has no effect.
 func (p *Process) CallCloud(ctx context.Context, verb, key string, effect bool, do func(*world.Cloud) error) error {
-	r := p.run
 	c := &call{Call: world.Call{
 		Site: inject.Site{Act: "call", Kind: "cloud " + verb + " " + key}, Outside: true, Effect: effect,
 	}}
 	c.do = func(client.Object) error {
-		before := r.world.Cloud.Version
-		_, existed := r.world.Cloud.Values[key]
-		err := do(&r.world.Cloud)
-		if r.world.Cloud.Version != before {
-			r.gateway.cloudChanged(verb, key, existed)
+		cloud := &p.world.Cloud
+		before := cloud.Version
+		_, existed := cloud.Values[key]
+		err := do(cloud)
+		if cloud.Version != before {
+			p.gateway.cloudChanged(verb, key, existed)
 		}
 		return err
 	}
@@ -268,7 +276,7 @@ func (p *Process) CallCloud(ctx context.Context, verb, key string, effect bool, 
 }
 
 // LearnName records that a name was generated from a prefix.
-func (p *Process) LearnName(name, prefix string) { p.run.world.Generated.Learn(name, prefix) }
+func (p *Process) LearnName(name, prefix string) { p.world.Generated.Learn(name, prefix) }
 
 // activity is a running reconcile.
 type activity struct {
@@ -312,7 +320,7 @@ func (p *Process) reconcile(ctx context.Context, a *activity, do reconcile.Recon
 		p.mu.Lock()
 		a.done = true
 		p.mu.Unlock()
-		p.run.wake()
+		p.scheduler.wake()
 		if r != nil && again {
 			panic(r)
 		}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -99,7 +98,7 @@ func (i *processInformer) SeenUpTo() string {
 // last event.
 func (p *Process) seenUpTo(i *informer) int64 {
 	if len(i.coming) == 0 && i.held == nil {
-		return p.run.world.Server.Version()
+		return p.world.Server.Version()
 	}
 	return i.position
 }
@@ -255,7 +254,7 @@ func (s *informerStore) List() []any {
 
 func (s *informerStore) selected(selects func(any) bool) []any {
 	found := []any{}
-	for _, stored := range s.informer.process.run.ordered(s.informer.informer) {
+	for _, stored := range s.informer.process.ordered(s.informer.informer) {
 		if obj := s.informer.formed(stored); selects(obj) {
 			found = append(found, obj)
 		}
@@ -269,8 +268,7 @@ func (s *informerStore) ListKeys() []string { return keysOf(s.List()) }
 func keysOf(objects []any) []string {
 	keys := make([]string, len(objects))
 	for i, obj := range objects {
-		keys[i] = client.ObjectKeyFromObject(obj.(client.Object)).String()
-		keys[i] = strings.TrimPrefix(keys[i], "/")
+		keys[i], _ = toolscache.MetaNamespaceKeyFunc(obj)
 	}
 	return keys
 }

@@ -278,7 +278,7 @@ func (c *controllerQueue) AddWithOpts(options priorityqueue.AddOpts, requests ..
 		}
 		c.process.queue.add(item)
 	}
-	c.process.run.wake()
+	c.process.scheduler.wake()
 }
 
 // Get waits for a request.
@@ -298,7 +298,7 @@ func (c *controllerQueue) GetWithPriority() (req reconcile.Request, priority int
 	worker := make(chan queued, 1)
 	c.workers = append(c.workers, worker)
 	q.mu.Unlock()
-	c.process.run.wake()
+	c.process.scheduler.wake()
 	item, ok := <-worker
 	return item.Request, item.priority, !ok
 }

@@ -87,7 +87,7 @@ func (p *Process) list(gvk schema.GroupVersionKind, out client.ObjectList, optio
 	_, partial := out.(*metav1.PartialObjectMetadataList)
 	shared := options.UnsafeDisableDeepCopy != nil && *options.UnsafeDisableDeepCopy
 	var found []runtime.Object
-	for _, obj := range p.run.ordered(i) {
+	for _, obj := range p.ordered(i) {
 		switch {
 		case options.Namespace != "" && obj.GetNamespace() != options.Namespace:
 		case options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(obj.GetLabels())):
@@ -116,12 +116,12 @@ func (p *Process) list(gvk schema.GroupVersionKind, out client.ObjectList, optio
 }
 
 // ordered returns the objects of a cache: sorted, or in an order that changes each time.
-func (r *run) ordered(i *informer) []client.Object {
-	if r.listOrder == 0 || len(i.objects) < 2 {
+func (p *Process) ordered(i *informer) []client.Object {
+	if p.listOrder == 0 || len(i.objects) < 2 {
 		return i.objects
 	}
 	// Another object is the first one each time.
-	n := (int(i.reads.Add(1)) + r.listOrder) % len(i.objects)
+	n := (int(i.reads.Add(1)) + p.listOrder) % len(i.objects)
 	objects := slices.Concat(i.objects[n:], i.objects[:n])
 	slices.Reverse(objects)
 	return objects

@@ -32,11 +32,11 @@ const quotaName = "converge"
 
 // quotaFaults returns the quota fault for calls that create an object in a namespace.
 func (g *gateway) quotaFaults(c *call) inject.Set {
-	if !g.run.machine.Faults.Has(inject.Quota) || c.Act != "create" && c.Act != "apply" || strings.Contains(c.Kind, "/") {
+	if !g.machine.Faults.Has(inject.Quota) || c.Act != "create" && c.Act != "apply" || strings.Contains(c.Kind, "/") {
 		return 0
 	}
-	kind, ok := g.run.machine.Registry.For(c.GVK)
-	if !ok || !kind.Namespaced || g.run.world.Server.Get(c.GVK, client.ObjectKeyFromObject(c.Obj)) != nil {
+	kind, ok := g.machine.Registry.For(c.GVK)
+	if !ok || !kind.Namespaced || g.world.Server.Get(c.GVK, client.ObjectKeyFromObject(c.Obj)) != nil {
 		return 0
 	}
 	return inject.SetOf(inject.Quota)
@@ -44,12 +44,12 @@ func (g *gateway) quotaFaults(c *call) inject.Set {
 
 // refuse refuses a call, and calls like it, from now on.
 func (g *gateway) refuse(c *call, fault inject.Fault) error {
-	needed := g.run.permissionsOf(c)
+	needed := g.permissions.of(c)
 	if len(needed) == 0 {
 		return nil
 	}
 	one := refusal{fault: fault, program: c.process.program, Access: needed[len(needed)-1]} // of an apply, to create
-	for _, obj := range g.run.world.Server.List(c.GVK) {
+	for _, obj := range g.world.Server.List(c.GVK) {
 		if obj.GetNamespace() == one.Namespace {
 			one.used++
 		}
@@ -64,7 +64,7 @@ func (g *gateway) refused(c *call) error {
 	if len(g.refusals) == 0 || c.Outside || c.Cached {
 		return nil
 	}
-	for _, needed := range g.run.permissionsOf(c) {
+	for _, needed := range g.permissions.of(c) {
 		like := needed
 		like.Name = ""
 		for _, r := range g.refusals {
@@ -93,7 +93,7 @@ func (g *gateway) permitAgain() bool {
 		if r.fault == inject.Quota {
 			text = "has quota for " + r.FullResource() + " again"
 		}
-		g.run.trace.Note("api server", text)
+		g.trace.Note("api server", text)
 	}
 	g.refusals = nil
 	return true

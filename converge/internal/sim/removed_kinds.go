@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"sync"
@@ -27,26 +28,31 @@ const absence = 16 * time.Second
 
 // removedKinds are the kinds whose CustomResourceDefinitions another client has deleted.
 type removedKinds struct {
-	run *run
+	*scene
+
+	watches     *watches
+	processes   *processes
+	versions    *versions
+	permissions *permissions
 
 	mu sync.Mutex
-	// processes are those that ran when a kind was removed, by the kind. Their mappers still know it, as the mapper of a
-	// manager does.
-	processes map[schema.GroupKind][]*Process
+	// known are the processes that ran when a kind was removed, by the kind. Their mappers still know it, as the mapper
+	// of a manager does.
+	known map[schema.GroupKind][]*Process
 }
 
-// faults returns the fault that removes a kind, if the reconciler can create all of its objects again.
-func (k *removedKinds) faults(gvk schema.GroupVersionKind) inject.Set {
-	r := k.run
-	if !r.machine.Faults.Has(inject.KindRemoved) || gvk.GroupKind() == r.running.Primary.GroupKind() {
+// faultsOf returns the fault that removes a kind, if the reconciler can create all of its objects again.
+func (k *removedKinds) faultsOf(gvk schema.GroupVersionKind) inject.Set {
+	running := k.versions.running
+	if !k.machine.Faults.Has(inject.KindRemoved) || gvk.GroupKind() == running.Primary.GroupKind() {
 		return 0
 	}
-	kind, ok := r.running.Registry.For(gvk)
+	kind, ok := running.Registry.For(gvk)
 	if _, removed := k.removed(gvk.GroupKind()); !ok || !kind.Custom || removed {
 		return 0
 	}
-	for _, obj := range r.world.Server.List(gvk) {
-		if !r.world.Own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || len(obj.GetFinalizers()) > 0 {
+	for _, obj := range k.world.Server.List(gvk) {
+		if !k.world.Own[obj.GetUID()] || obj.GetDeletionTimestamp() != nil || len(obj.GetFinalizers()) > 0 {
 			return 0
 		}
 	}
@@ -57,7 +63,7 @@ func (k *removedKinds) faults(gvk schema.GroupVersionKind) inject.Set {
 func (k *removedKinds) removed(kind schema.GroupKind) ([]*Process, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	processes, removed := k.processes[kind]
+	processes, removed := k.known[kind]
 	return processes, removed
 }
 
@@ -65,40 +71,39 @@ func (k *removedKinds) removed(kind schema.GroupKind) ([]*Process, bool) {
 func (k *removedKinds) any() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.processes) > 0
+	return len(k.known) > 0
 }
 
 func (k *removedKinds) set(kind schema.GroupKind, processes []*Process) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.processes == nil {
-		k.processes = map[schema.GroupKind][]*Process{}
+	if k.known == nil {
+		k.known = map[schema.GroupKind][]*Process{}
 	}
-	k.processes[kind] = processes
+	k.known[kind] = processes
 }
 
 // remove deletes the objects of a kind, which is served again after some time.
 func (k *removedKinds) remove(gvk schema.GroupVersionKind) {
-	r := k.run
-	r.trace.Fault(phrase.AnotherClient, "delete the definition of "+gvk.Kind, inject.KindRemoved)
-	for _, obj := range slices.Clone(r.world.Server.List(gvk)) {
-		r.oracles.Duplicates.Explain(gvk, client.ObjectKeyFromObject(obj))
-		_ = r.world.Other.Delete(r.ctx, world.WithKind(obj, gvk), background) // it exists
+	k.trace.Fault(phrase.AnotherClient, "delete the definition of "+gvk.Kind, inject.KindRemoved)
+	for _, obj := range slices.Clone(k.world.Server.List(gvk)) {
+		k.oracles.Duplicates.Explain(gvk, client.ObjectKeyFromObject(obj))
+		_ = k.world.Other.Delete(context.Background(), world.WithKind(obj, gvk), background) // it exists
 	}
-	k.set(gvk.GroupKind(), slices.Clone(r.processes))
-	r.watches.forward()
-	r.scheduler.after(absence, func() {
+	k.set(gvk.GroupKind(), slices.Clone(*k.processes))
+	k.watches.forward()
+	k.scheduler.after(absence, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		delete(k.processes, gvk.GroupKind())
-		r.trace.Note("api server", "serves "+gvk.Kind+" again")
-		r.scheduler.changed()
+		delete(k.known, gvk.GroupKind())
+		k.trace.Note("api server", "serves "+gvk.Kind+" again")
+		k.scheduler.changed()
 	})
 }
 
 // atStart removes kinds before the first process starts.
 func (k *removedKinds) atStart() {
-	for _, kind := range k.run.running.Registry.Kinds() {
+	for _, kind := range k.versions.running.Registry.Kinds() {
 		k.at(inject.Site{Act: "start", Kind: kind.Kind}, kind.GroupVersionKind)
 	}
 }
@@ -106,7 +111,7 @@ func (k *removedKinds) atStart() {
 // disturb removes kinds when the controller is idle, and reports whether it has removed one.
 func (k *removedKinds) disturb(step types.NamespacedName) bool {
 	disturbed := false
-	for _, gvk := range k.run.world.Server.Kinds() {
+	for _, gvk := range k.world.Server.Kinds() {
 		disturbed = k.at(inject.Site{Act: "quiet", Kind: gvk.Kind, Key: step}, gvk) || disturbed
 	}
 	return disturbed
@@ -114,8 +119,8 @@ func (k *removedKinds) disturb(step types.NamespacedName) bool {
 
 // at removes a kind if the schedule has the fault at a site, and reports whether it has.
 func (k *removedKinds) at(site inject.Site, gvk schema.GroupVersionKind) bool {
-	faults := k.faults(gvk)
-	if faults == 0 || k.run.faults.at(site, faults) != inject.KindRemoved {
+	faults := k.faultsOf(gvk)
+	if faults == 0 || k.faults.at(site, faults) != inject.KindRemoved {
 		return false
 	}
 	k.remove(gvk)
@@ -132,19 +137,18 @@ func (k *removedKinds) refuse(c *call) error {
 	if c.Cached || !slices.Contains(processes, c.process) {
 		return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: []string{c.GVK.Version}}
 	}
-	p := k.run.permissionFor(verbs[c.Act], c.GVK)
+	p := k.permissions.forKind(verbs[c.Act], c.GVK)
 	return apierrs.NewGenericServerResponse(
 		http.StatusNotFound, p.Verb, schema.GroupResource{Group: p.Group, Resource: p.Resource}, c.Key.Name,
 		"404 page not found", 0, true,
 	)
 }
 
-// served returns the registry without the kinds that are not served.
-func (k *removedKinds) served() *kinds.Registry {
+// served returns a registry without the kinds that are not served.
+func (k *removedKinds) served(registry *kinds.Registry) *kinds.Registry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	registry := k.run.running.Registry
-	for kind := range k.processes {
+	for kind := range k.known {
 		registry = registry.Without(kind)
 	}
 	return registry
@@ -158,7 +162,7 @@ type processMapper struct {
 }
 
 func (m *processMapper) check(kind schema.GroupKind, versions []string) error {
-	processes, removed := m.process.run.removed.removed(kind)
+	processes, removed := m.process.gateway.removed.removed(kind)
 	if removed && !slices.Contains(processes, m.process) {
 		return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
@@ -187,7 +191,8 @@ type processTransport struct{ process *Process }
 // RoundTrip implements [http.RoundTripper].
 func (t processTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	p := t.process
-	live := newProcessClient(p.run.world.Server.Client(p.program.Client), p, true)
-	transport := httpapi.Transport{Client: &watchingClient{live}, Registry: p.run.removed.served()}
+	live := newProcessClient(p.world.Server.Client(p.program.Client), p, true)
+	registry := p.gateway.removed.served(p.version.Registry)
+	transport := httpapi.Transport{Client: &watchingClient{live}, Registry: registry}
 	return transport.RoundTrip(req)
 }

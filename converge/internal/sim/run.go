@@ -23,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -49,43 +48,41 @@ import (
 
 // run executes one schedule of a scenario. It connects the parts that do: users perform steps, the loop decides what
 // happens next, the gateway answers calls of the process, watches forward events, the injector injects faults, and
-// oracles check the trace and the world.
+// oracles check the trace and the world. Each part has the scene, and the parts that it commands. None has the run.
 //
 // A run belongs to the goroutine that has created it, in one bubble of testing/synctest.
 type run struct {
-	machine *Machine
-	// running is the version that the processes run.
-	running  *Version
-	schedule inject.Schedule
-	ctx      context.Context
+	*scene
 
-	world     world.World
-	trace     trace
-	scheduler scheduler
-	faults    injector
-	watches   watches
-	gateway   gateway
-	users     users
-	others    otherClient
-	actors    actors
-	removed   removedKinds
-	// converter is the conversion webhook that was registered last, by whatever version.
-	converter http.Handler
-	// lessons are what the run teaches.
-	lessons Lessons
-	// probesRoles is set if the run finds out which rules of roles are missing.
-	probesRoles bool
-	// reportedConversion is set when a failed conversion was reported.
-	reportedConversion bool
-	oracles            judge.Oracles
-	verdict            judge.Verdict
+	versions    versions
+	permissions permissions
+	conversions conversions
+	webhooks    webhooks
+	watches     watches
+	gateway     gateway
+	users       users
+	others      otherClient
+	actors      actors
+	removed     removedKinds
 
 	// processes has the present process of each program, in the order of the programs.
 	processes processes
-	// requested are the requests since the last Settle, in their order.
-	requested []world.RequestOf
 	// listOrder is the order of lists from caches, or 0 if they are sorted.
 	listOrder int
+}
+
+// scene is what all parts of a run share: what is executed, what exists, what has happened, where faults are injected,
+// what is due, and what is wrong. Nothing of it knows the parts.
+type scene struct {
+	machine   *Machine
+	world     world.World
+	trace     trace
+	faults    injector
+	scheduler scheduler
+	oracles   judge.Oracles
+	verdict   judge.Verdict
+	// lessons are what the run teaches.
+	lessons Lessons
 }
 
 // trace is what has happened in a run and, if it is to be shown, a timeline, which is nil for most runs.
@@ -121,28 +118,18 @@ func newRun(m *Machine, s inject.Schedule, v Variation, log *explain.Timeline) *
 	if m.Reset != nil {
 		m.Reset()
 	}
-	r := &run{machine: m, schedule: s, ctx: context.Background(), probesRoles: v.ProbesRoles}
+	r := &run{scene: &scene{machine: m}}
 	r.world = r.newWorld(v.Seed)
 	r.trace = trace{Timeline: log}
 	log.Observe(&r.world)
-	r.running = m.of(1)
-	scenario := m.Judged
-	r.verdict = judge.Verdict{
-		Scenario: scenario, Trace: &r.trace.Trace, Running: scenario.Sequence[0], Tell: log.Violation,
-	}
+	r.verdict = judge.Verdict{Scenario: m.Judged, Trace: &r.trace.Trace, Tell: log.Violation}
 	r.scheduler = newScheduler(m.Patience, &r.trace.Trace)
 	r.faults = newInjector(m, s, &r.world, &r.trace)
 	r.oracles = judge.NewOracles(
-		judge.Evidence{Verdict: &r.verdict, Scenario: scenario, World: &r.world, Trace: &r.trace.Trace, Queues: &r.processes},
+		judge.Evidence{Verdict: &r.verdict, Scenario: m.Judged, World: &r.world, Trace: &r.trace.Trace, Queues: &r.processes},
 		&r.scheduler.Pace, len(s), v.Twice,
 	)
-	r.removed.run = r
-	r.watches, r.gateway, r.others = watches{run: r}, gateway{run: r}, otherClient{run: r, unmarked: v.Unmarked}
-	r.users = users{run: r, skip: v.Skip, hurry: v.Hurry, unsettled: map[types.NamespacedName]int{}}
-	r.actors = actors{run: r, slow: v.Slow, reverse: v.Reverse, lateGarbage: v.LateGarbage}
-	for _, actor := range m.Actors {
-		r.actors.list = append(r.actors.list, &actorState{Actor: actor, client: r.world.Server.Client(actor.Name)})
-	}
+	r.connect(v)
 	r.age(v.Versions)
 	r.give()
 	var err error
@@ -168,11 +155,43 @@ func newRun(m *Machine, s inject.Schedule, v Variation, log *explain.Timeline) *
 	return r
 }
 
+// connect creates the parts.
+func (r *run) connect(v Variation) {
+	r.versions = versions{scene: r.scene}
+	r.versions.run(1)
+	r.permissions = permissions{scene: r.scene, probes: v.ProbesRoles}
+	r.conversions = conversions{scene: r.scene, versions: &r.versions}
+	r.webhooks = webhooks{scene: r.scene, processes: &r.processes, gateway: &r.gateway}
+	r.watches = watches{
+		scene: r.scene, processes: &r.processes, conversions: &r.conversions, users: &r.users, actors: &r.actors,
+	}
+	r.gateway = gateway{
+		scene: r.scene, watches: &r.watches, processes: &r.processes, users: &r.users, others: &r.others,
+		permissions: &r.permissions, versions: &r.versions, removed: &r.removed,
+	}
+	r.users = users{
+		scene: r.scene, watches: &r.watches, skip: v.Skip, hurry: v.Hurry, unsettled: map[types.NamespacedName]int{},
+	}
+	r.others = otherClient{
+		scene: r.scene, watches: &r.watches, actors: &r.actors, processes: &r.processes, users: &r.users,
+		unmarked: v.Unmarked,
+	}
+	r.removed = removedKinds{
+		scene: r.scene, watches: &r.watches, processes: &r.processes, versions: &r.versions, permissions: &r.permissions,
+	}
+	r.actors = actors{
+		scene: r.scene, watches: &r.watches, slow: v.Slow, reverse: v.Reverse, lateGarbage: v.LateGarbage,
+	}
+	for _, actor := range r.machine.Actors {
+		r.actors.list = append(r.actors.list, &actorState{Actor: actor, client: r.world.Server.Client(actor.Name)})
+	}
+}
+
 func (r *run) newWorld(seed uint64) world.World {
 	m, first := r.machine, r.machine.of(1)
 	w := world.NewWorld(memapi.Options{
-		Registry: first.Registry, Applier: first.Applier, Admission: &webhooks{r}, Seed: seed, Conversion: r.convert,
-		Versions: m.Shown, TrackFields: m.ManagedFields,
+		Registry: first.Registry, Applier: first.Applier, Admission: &r.webhooks, Seed: seed,
+		Conversion: r.conversions.convert, Versions: m.Shown, TrackFields: m.ManagedFields,
 	})
 	w.Primary, w.IsProgram, w.Random, w.ReadOutside = first.Primary, m.Judged.IsProgram, m.Random, m.outside
 	return w
@@ -180,12 +199,13 @@ func (r *run) newWorld(seed uint64) world.World {
 
 // age uses some resource versions.
 func (r *run) age(versions int) {
+	ctx := context.Background()
 	for n := range versions {
 		obj := &unstructured.Unstructured{}
 		obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		obj.SetNamespace(metav1.NamespaceDefault)
 		obj.SetName("converge-" + strconv.Itoa(n))
-		if err := errors.Join(r.world.User.Create(r.ctx, obj), r.world.User.Delete(r.ctx, obj)); err != nil {
+		if err := errors.Join(r.world.User.Create(ctx, obj), r.world.User.Delete(ctx, obj)); err != nil {
 			r.verdict.Violate(finding.ScenarioFailure(err.Error()))
 			return
 		}
@@ -198,7 +218,7 @@ func (r *run) give() {
 	for i, given := range r.machine.Given {
 		obj := given.DeepCopyObject().(client.Object)
 		obj.SetResourceVersion("")
-		if err := r.world.User.Create(r.ctx, obj); err != nil {
+		if err := r.world.User.Create(context.Background(), obj); err != nil {
 			r.verdict.Violate(finding.ScenarioFailure(fmt.Sprintf("Given[%d]: %v", i, err)))
 			return
 		}
@@ -208,7 +228,7 @@ func (r *run) give() {
 		}
 		withStatus := given.DeepCopyObject().(client.Object)
 		withStatus.SetResourceVersion(obj.GetResourceVersion())
-		if err := r.world.User.Status().Update(r.ctx, withStatus); err != nil {
+		if err := r.world.User.Status().Update(context.Background(), withStatus); err != nil {
 			r.verdict.Violate(finding.ScenarioFailure(fmt.Sprintf("Given[%d]: status: %v", i, err)))
 			return
 		}
@@ -221,18 +241,15 @@ func (r *run) execute() {
 	if r.verdict.Failed() {
 		return
 	}
-	r.users.perform()
-	r.reportMissingRules()
-	r.reportConversions()
+	r.perform()
+	r.permissions.reportMissing(r.versions.running.Programs)
+	r.conversions.report()
 	if !r.verdict.Failed() {
 		r.oracles.Ended(
-			r.users.skipped, r.users.merged, len(r.schedule) == 0 && r.machine.Judged.Records && len(r.users.skip) == 0,
+			r.users.skipped, r.users.merged, r.faults.none() && r.machine.Judged.Records && len(r.users.skip) == 0,
 		)
 	}
 }
-
-// wake wakes up the loop.
-func (r *run) wake() { r.scheduler.wake() }
 
 // hasStatus reports whether an object has a status that is not empty.
 func hasStatus(obj client.Object) bool {

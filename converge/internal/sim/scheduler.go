@@ -26,6 +26,8 @@ type scheduler struct {
 	longTimed map[world.RequestOf]bool
 	// waited are the requests whose long timer has expired since the last Settle.
 	waited map[world.RequestOf]wait
+	// requested are the requests since the last Settle, in their order.
+	requested []world.RequestOf
 }
 
 // deferredAction is an action that is due at a time.
@@ -134,6 +136,9 @@ func (s *scheduler) changed() {
 // started records the start of a reconcile.
 func (s *scheduler) started(item queued) {
 	s.Recent++
+	if !slices.Contains(s.requested, item.RequestOf) {
+		s.requested = append(s.requested, item.RequestOf)
+	}
 	if s.long(item) && !time.Now().Before(item.due) {
 		s.waited[item.RequestOf] = wait{s.waited[item.RequestOf].times + 1, s.trace.ForeignChanges}
 	}

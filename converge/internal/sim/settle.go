@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,24 @@ import (
 
 // stayTime is how much later all objects are reconciled again.
 const stayTime = 61 * time.Second
+
+// perform performs the steps of the users.
+func (r *run) perform() {
+	for steps := r.machine.Steps; r.trace.Step < len(steps) && !r.verdict.Failed(); r.trace.Step++ {
+		step := steps[r.trace.Step]
+		switch {
+		case slices.Contains(r.users.skip, r.trace.Step):
+		case step.Settle:
+			r.settle()
+		case step.Sleep > 0:
+			r.trace.User(step.Name, false, false, nil)
+			r.sleep(step.Sleep)
+		default:
+			r.users.take(step)
+		}
+	}
+	r.world.Over = true
+}
 
 // settle waits until the controller is idle, injects the faults of that moment, and lets the oracles check the state.
 func (r *run) settle() {
@@ -37,7 +56,7 @@ func (r *run) settle() {
 	r.faults.off = true
 	r.oracles.Settled(s, r.users.skipped, r.reconcileAll)
 	r.faults.off = false
-	r.requested = nil
+	r.scheduler.requested = nil
 	r.users.settled()
 	r.trace.Settle(s)
 }
@@ -66,7 +85,7 @@ func (r *run) disturbProcess(p *Process) bool {
 	for _, i := range p.informers {
 		var moments []int
 		if r.machine.Faults.Has(inject.StaleStart) {
-			moments = staleMoments(r.world.EventsOf(i.kind), i.kind == r.running.Primary)
+			moments = staleMoments(r.world.EventsOf(i.kind), i.kind == r.versions.running.Primary)
 		}
 		for _, back := range moments {
 			key := types.NamespacedName{Namespace: step.Name, Name: fmt.Sprint(back, " back")}
@@ -105,13 +124,13 @@ func (r *run) waitForPolling() {
 func (r *run) reconcileAll() {
 	r.trace.Note("checks", "reconciles all objects again")
 	for i := range r.processes.informers() {
-		if i.kind == r.running.Primary {
+		if i.kind == r.versions.running.Primary {
 			i.resync = true
 		}
 	}
 	time.Sleep(stayTime) // for work that depends on the time of day
 	// Predicates may drop a resync.
-	for _, req := range r.requested {
+	for _, req := range r.scheduler.requested {
 		r.processes[req.Program].ask(req)
 	}
 	r.scheduler.startSettle()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,8 +24,10 @@ import (
 // start starts a process of a program, whose caches start with the current state.
 func (r *run) start(program *Program, number int, stale ...staleStart) {
 	p := &Process{
-		run: r, program: program, number: number, written: map[schema.GroupVersionKind]int64{},
-		handedVersions: map[client.Object]string{}, stale: stale, restarting: number > 1 && program.Setup != nil,
+		scene: r.scene, program: program, version: r.machine.of(number), gateway: &r.gateway, processes: &r.processes,
+		listOrder: r.listOrder, number: number,
+		written: map[schema.GroupVersionKind]int64{}, handedVersions: map[client.Object]string{}, stale: stale,
+		restarting: number > 1 && program.Setup != nil,
 	}
 	p.ctx, p.cancel = context.WithCancel(calledby.Controller())
 	r.processes.set(p)
@@ -42,7 +45,7 @@ func (r *run) start(program *Program, number int, stale ...staleStart) {
 		m.Client = p.guarded(cached, p.APIReader, m.cache)
 		p.Client = m.Client
 	}
-	for _, kind := range r.machine.of(number).Read[p.program] {
+	for _, kind := range p.version.Read[p.program] {
 		p.informer(kind)
 	}
 	if p.program.Setup != nil {
@@ -72,23 +75,23 @@ func (r *run) startReconciler(p *Process, m *processManager) {
 				mappers[i] = w.NewRequests(p)
 			}
 		}
-		r.wake()
+		r.scheduler.wake()
 	}()
-	r.serveUntil(p, built)
+	r.gateway.serveUntil(p, built)
 	if p.dead.Load() {
 		return // it has crashed during the start
 	}
-	if p.reconciler = r.consistent(p, p.reconciler); p.reconciler == nil {
+	if p.reconciler = p.consistent(p.reconciler); p.reconciler == nil {
 		r.verdict.Violate(finding.ScenarioFailure("New returned nil"))
 		return
 	}
 	r.startWebhooks(m)
-	p.watch(r.running.Primary, func(obj client.Object) []reconcile.Request {
+	p.watch(p.version.Primary, func(obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	})
 	for _, kind := range p.program.Owns {
 		p.watch(kind, func(obj client.Object) []reconcile.Request {
-			if key, ok := ownerOf(r.running.Registry, r.running.Primary, obj); ok {
+			if key, ok := ownerOf(p.version.Registry, p.version.Primary, obj); ok {
 				return []reconcile.Request{{NamespacedName: key}}
 			}
 			return nil
@@ -111,18 +114,6 @@ func (r *run) startReconciler(p *Process, m *processManager) {
 	}
 }
 
-// serveUntil serves calls of a process until a channel is closed.
-func (r *run) serveUntil(p *Process, done <-chan struct{}) {
-	for {
-		select {
-		case <-done:
-			return
-		case <-r.scheduler.woken:
-			r.gateway.serveNext(r.processes.only(p))
-		}
-	}
-}
-
 // watch adds a function that returns the requests for objects of a kind without calls.
 func (p *Process) watch(kind schema.GroupVersionKind, requests func(client.Object) []reconcile.Request) {
 	i := p.informer(kind)
@@ -131,20 +122,15 @@ func (p *Process) watch(kind schema.GroupVersionKind, requests func(client.Objec
 
 // ownerOf returns the key of the controller owner of an object if it is of a kind.
 func ownerOf(registry *kinds.Registry, kind schema.GroupVersionKind, obj client.Object) (types.NamespacedName, bool) {
-	for _, owner := range obj.GetOwnerReferences() {
-		if owner.Controller == nil || !*owner.Controller || owner.Kind != kind.Kind {
-			continue
-		}
-		if group, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || group.Group != kind.Group {
-			continue
-		}
-		key := types.NamespacedName{Name: owner.Name}
-		if k, ok := registry.For(kind); !ok || k.Namespaced {
-			key.Namespace = obj.GetNamespace()
-		}
-		return key, true
+	owner := metav1.GetControllerOfNoCopy(obj)
+	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kind.GroupKind() {
+		return types.NamespacedName{}, false
 	}
-	return types.NamespacedName{}, false
+	key := types.NamespacedName{Name: owner.Name}
+	if k, ok := registry.For(kind); !ok || k.Namespaced {
+		key.Namespace = obj.GetNamespace()
+	}
+	return key, true
 }
 
 // informer returns the cache of a kind, which starts with the current state.
@@ -153,15 +139,15 @@ func (p *Process) informer(kind schema.GroupVersionKind) *informer {
 		return i
 	}
 	i := &informer{
-		process: p, kind: kind, position: p.run.world.Server.Version(), selector: p.run.machine.Selectors[kind],
+		process: p, kind: kind, position: p.world.Server.Version(), selector: p.machine.Selectors[kind],
 	}
 	i.objects = i.list()
 	for _, s := range p.stale {
 		if s.kind == kind {
-			s.begin(p.run, i)
+			s.begin(p, i)
 		}
 	}
-	p.run.watchAllowed(p, kind)
+	p.gateway.permissions.watchAllowed(p.program, kind)
 	p.informers = append(p.informers, i)
 	return i
 }
@@ -173,8 +159,8 @@ type staleStart struct {
 	back int
 }
 
-func (s staleStart) begin(r *run, i *informer) {
-	events := r.world.EventsOf(s.kind)
+func (s staleStart) begin(p *Process, i *informer) {
+	events := p.world.EventsOf(s.kind)
 	if len(events) < s.back {
 		return
 	}
@@ -191,7 +177,7 @@ func (s staleStart) begin(r *run, i *informer) {
 		}
 	}
 	i.position = events[at].Version - 1
-	i.held = &hold{fault: inject.LagReconcile, reconcile: r.trace.Reconciles}
+	i.held = &hold{fault: inject.LagReconcile, reconcile: p.trace.Reconciles}
 }
 
 // meaning classifies the watch events before which a cache may start.

@@ -15,29 +15,33 @@ import (
 // watches forwards the watch events of the API server to the caches of the process and to the actors, and delays them
 // if a fault is injected. It does not know what a handler does with an event.
 type watches struct {
-	run *run
+	*scene
+
+	processes   *processes
+	conversions *conversions
+	users       *users
+	actors      *actors
 	// forwarding is set while events are forwarded: events that result from them are forwarded in their turn.
 	forwarding bool
 }
 
 // forward forwards the events of all changes since the last call. There is no process yet when objects are given.
 func (w *watches) forward() {
-	r := w.run
-	world := &r.world
-	if w.forwarding || world.Forwarded == world.Server.Version() {
+	server := w.world.Server
+	if w.forwarding || w.world.Forwarded == server.Version() {
 		return
 	}
 	w.forwarding = true
 	defer func() { w.forwarding = false }()
-	r.scheduler.changed()
-	for events := world.Server.Events(world.Forwarded); len(events) > 0; events = world.Server.Events(world.Forwarded) {
+	w.scheduler.changed()
+	for events := server.Events(w.world.Forwarded); len(events) > 0; events = server.Events(w.world.Forwarded) {
 		e := events[0]
-		world.Forwarded = e.Version
-		r.trace.Changed(e, r.world.IsProgram(e.Client))
+		w.world.Forwarded = e.Version
+		w.trace.Changed(e, w.world.IsProgram(e.Client))
 		w.observe(e)
-		for _, p := range r.processes {
+		for _, p := range *w.processes {
 			for _, i := range p.informers {
-				shown, ok := world.Server.In(i.kind, e)
+				shown, ok := server.In(i.kind, e)
 				if !ok {
 					continue
 				}
@@ -46,44 +50,42 @@ func (w *watches) forward() {
 				}
 			}
 		}
-		r.actors.changed(e)
+		w.actors.changed(e)
 	}
-	r.reportConversions()
+	w.conversions.report()
 }
 
 // observe shows an event to those who see all changes.
 func (w *watches) observe(e memapi.Event) {
-	r := w.run
 	if e.Type == watch.Added {
-		r.world.Born(e)
+		w.world.Born(e)
 	}
 	if e.Client == phrase.User {
-		r.users.changed(e.Key)
+		w.users.changed(e.Key)
 	}
-	r.oracles.Changed(e)
+	w.oracles.Changed(e)
 }
 
 var eventFaults = inject.SetAt(inject.AtEvent)
 
 // arrive queues an event for a cache.
 func (w *watches) arrive(i *informer, e memapi.Event) {
-	r := w.run
 	i.coming = append(i.coming, e)
 	if i.held != nil {
 		return
 	}
-	at := i.process.site("event "+inject.EventNames[e.Type], e.Kind.Kind, r.world.Generated.Key(e.Key))
-	switch fault := r.faults.at(at, eventFaults); fault {
+	at := i.process.site("event "+inject.EventNames[e.Type], e.Kind.Kind, w.world.Generated.Key(e.Key))
+	switch fault := w.faults.at(at, eventFaults); fault {
 	case "":
 	case inject.Resync:
-		r.trace.Watch(i.kind, "all "+e.Kind.Kind+" again", fault)
+		w.trace.Watch(i.kind, "all "+e.Kind.Kind+" again", fault)
 		i.resync = true
 	default:
-		r.users.delayed(e)
-		held := &hold{fault: fault, from: e.Version, reconcile: r.trace.Reconciles}
+		w.users.delayed(e)
+		held := &hold{fault: fault, from: e.Version, reconcile: w.trace.Reconciles}
 		i.held = held
-		r.trace.Watch(i.kind, inject.EventNames[e.Type]+" "+e.Kind.Kind+" "+phrase.Name(e.Key)+" is delayed", fault)
-		r.scheduler.after(longLag, func() {
+		w.trace.Watch(i.kind, inject.EventNames[e.Type]+" "+e.Kind.Kind+" "+phrase.Name(e.Key)+" is delayed", fault)
+		w.scheduler.after(longLag, func() {
 			if i.held == held {
 				w.release(i)
 			}
@@ -98,17 +100,16 @@ func (w *watches) release(i *informer) {
 	}
 	relist := i.held.fault == inject.Relist && !i.hides()
 	i.held = nil
-	r := w.run
-	r.trace.Watch(i.kind, i.kind.Kind+" catches up", "")
+	w.trace.Watch(i.kind, i.kind.Kind+" catches up", "")
 	if relist {
-		r.scheduler.changed()
-		i.process.deliver(i, i.relist(i.list(), r.world.Server.Version()))
+		w.scheduler.changed()
+		i.process.deliver(i, i.relist(i.list(), w.world.Server.Version()))
 	}
 }
 
 // releaseIdle ends the delays that last until everything else is idle, and reports whether it has ended one.
 func (w *watches) releaseIdle() bool {
-	for i := range w.run.processes.informers() {
+	for i := range w.processes.informers() {
 		if i.held != nil && i.held.fault != inject.LagLong && i.held.fault != inject.Relist {
 			w.release(i)
 			return true
@@ -136,10 +137,10 @@ func (w *watches) wasRead(c *call) {
 // catchUp delivers the events of the process's own writes before a read from a cache, with [ReadYourWrites].
 func (w *watches) catchUp(i *informer) {
 	p := i.process
-	if !w.run.machine.OwnWrites {
+	if !w.machine.OwnWrites {
 		return
 	}
-	written := p.written[w.run.world.Server.Shown(i.kind)]
+	written := p.written[w.world.Server.Shown(i.kind)]
 	if i.position >= written {
 		return
 	}
@@ -153,7 +154,7 @@ func (w *watches) catchUp(i *informer) {
 
 // deliverNext delivers the next event to a cache, or repeats all its objects, and reports whether it has.
 func (w *watches) deliverNext() bool {
-	for i := range w.run.processes.informers() {
+	for i := range w.processes.informers() {
 		p := i.process
 		if p.delivering {
 			continue
@@ -168,8 +169,8 @@ func (w *watches) deliverNext() bool {
 			return true
 		}
 		if i.due() {
-			w.run.scheduler.changed()
-			w.run.trace.Arrive(i.kind, i.coming[0])
+			w.scheduler.changed()
+			w.trace.Arrive(i.kind, i.coming[0])
 			p.arriving.Store(i.coming[0].Version)
 			p.deliver(i, []change{i.next()})
 			if !p.delivering {
@@ -225,7 +226,7 @@ func (p *Process) inDelivery(notify func()) {
 			p.mu.Lock()
 			p.delivered = true
 			p.mu.Unlock()
-			p.run.wake()
+			p.scheduler.wake()
 		}()
 		notify()
 	}

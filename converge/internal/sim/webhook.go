@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 
@@ -69,14 +70,14 @@ func (m *processManager) GetWebhookServer() ctrlwebhook.Server {
 // startWebhooks lets the API server call the webhooks that a process has registered.
 func (r *run) startWebhooks(m *processManager) {
 	var unknown []string
-	m.process.webhooks, unknown = r.running.webhooksOf(m.process, m.webhooks)
+	m.process.webhooks, unknown = r.versions.running.webhooksOf(m.process, m.webhooks)
 	if r.machine.Judged.Records {
 		if r.lessons.Uncalled == nil {
 			r.lessons.Uncalled = map[*Program][]string{}
 		}
 		r.lessons.Uncalled[m.process.program] = unknown
 	}
-	r.startConversions(m)
+	r.conversions.start(m)
 }
 
 // webhooksOf returns the webhooks of a server: those that the configurations of the scenario name and, at the paths of
@@ -234,18 +235,30 @@ func (h *Webhook) versionOf(r memapi.AdmissionRequest) (*kinds.Kind, bool) {
 // controller-runtime.
 const conversionPath = "/convert"
 
+// conversions converts objects between the versions of their kinds.
+type conversions struct {
+	*scene
+
+	versions *versions
+	// registered is the conversion webhook that was registered last, by whatever version.
+	registered http.Handler
+	// reported is set when a failed conversion was reported.
+	reported bool
+}
+
 // convert calls the conversion webhook that the version that runs registered last, in this run or in an earlier one:
 // the caches of a process may need it before its set-up has ended. If it has registered none, the one of an older
 // version remains.
-func (r *run) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
-	own := r.lessons.Converters[r.running]
-	if own == nil && r.running.Converter == nil {
-		own = r.converter
+func (s *conversions) convert(review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+	running := s.versions.running
+	own := s.lessons.Converters[running]
+	if own == nil && running.Converter == nil {
+		own = s.registered
 	}
 	if own != nil {
 		return convert(own, review)
 	}
-	return r.running.Convert(review)
+	return running.Convert(review)
 }
 
 // Convert calls the conversion webhook that was registered last in earlier runs. Until one is registered, the types of
@@ -270,30 +283,30 @@ func convert(
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	buffer := &responseBuffer{header: http.Header{}}
+	buffer := httptest.NewRecorder()
 	handler.ServeHTTP(buffer, request)
 	response := &apiextensionsv1.ConversionReview{}
-	if err := json.Unmarshal(buffer.body.Bytes(), response); err != nil {
-		return nil, fmt.Errorf("invalid response: %s", buffer.body.String())
+	if err := json.Unmarshal(buffer.Body.Bytes(), response); err != nil {
+		return nil, fmt.Errorf("invalid response: %s", buffer.Body.String())
 	}
 	return response, nil
 }
 
-// startConversions takes the conversion webhook of a process. If definitions require one, one of the programs must
-// register it.
-func (r *run) startConversions(m *processManager) {
+// start takes the conversion webhook of a process. If definitions require one, one of the programs must register it.
+func (s *conversions) start(m *processManager) {
+	running := s.versions.running
 	if m.webhooks != nil && m.webhooks.handlers[conversionPath] != nil {
-		r.converter = m.webhooks.handlers[conversionPath]
-		if r.lessons.Converters == nil {
-			r.lessons.Converters = map[*Version]http.Handler{}
+		s.registered = m.webhooks.handlers[conversionPath]
+		if s.lessons.Converters == nil {
+			s.lessons.Converters = map[*Version]http.Handler{}
 		}
-		r.lessons.Converters[r.running] = r.converter
+		s.lessons.Converters[running] = s.registered
 		return
 	}
-	last := m.process.program.Index == len(r.running.Programs)-1
-	kind, first := r.running.convertedByWebhook(), r.running.Programs[0]
-	if last && kind != "" && r.converter == nil && first.Setup != nil {
-		r.verdict.Violate(finding.ScenarioFailure(fmt.Sprintf(
+	last := m.process.program.Index == len(running.Programs)-1
+	kind, first := running.convertedByWebhook(), running.Programs[0]
+	if last && kind != "" && s.registered == nil && first.Setup != nil {
+		s.verdict.Violate(finding.ScenarioFailure(fmt.Sprintf(
 			"the definition of %s has the conversion strategy Webhook, but Setup registers no webhook at %s", kind,
 			conversionPath,
 		)))
@@ -310,11 +323,11 @@ func (v *Version) convertedByWebhook() string {
 	return ""
 }
 
-// reportConversions reports a conversion that has failed where no client could receive the error.
-func (r *run) reportConversions() {
-	if err := r.world.Server.FailedConversion(); err != nil && !r.reportedConversion {
-		r.reportedConversion = true
-		r.verdict.Violate(finding.Violation{
+// report reports a conversion that has failed where no client could receive the error.
+func (s *conversions) report() {
+	if err := s.world.Server.FailedConversion(); err != nil && !s.reported {
+		s.reported = true
+		s.verdict.Violate(finding.Violation{
 			Oracle: finding.OracleErrors, Cause: finding.CauseConversion,
 			Message: "an object cannot be converted: " + err.Error(),
 		})

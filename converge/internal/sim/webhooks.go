@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptest"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -25,7 +25,12 @@ import (
 // webhooks calls the webhooks of all processes for writes of all clients. There are none before the set-up of the first
 // process has ended. A webhook may make calls, into which no faults are injected. While a program restarts, its
 // webhooks are not available to other programs. Users and actors are not affected: they would wait.
-type webhooks struct{ run *run }
+type webhooks struct {
+	*scene
+
+	processes *processes
+	gateway   *gateway
+}
 
 var _ memapi.Admission = (*webhooks)(nil)
 
@@ -34,7 +39,7 @@ const webhookCaller = "webhook"
 
 // Handles reports whether a webhook is registered for a write.
 func (w *webhooks) Handles(r memapi.AdmissionRequest) bool {
-	for _, p := range w.run.processes {
+	for _, p := range *w.processes {
 		for i := range p.webhooks {
 			if p.webhooks[i].handles(r) {
 				return true
@@ -50,7 +55,7 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 		return nil, nil
 	}
 	var mutated []byte
-	for hook := range w.run.processes.webhooks() {
+	for hook := range w.processes.webhooks() {
 		kind, ok := hook.versionOf(r)
 		if !hook.Mutating || !ok {
 			continue
@@ -81,7 +86,7 @@ func (w *webhooks) Mutate(r memapi.AdmissionRequest) ([]byte, error) {
 
 // record records what a webhook has made of an object that a process writes.
 func (w *webhooks) record(hook Webhook, r memapi.AdmissionRequest, mutated []byte) {
-	c := w.run.gateway.serving
+	c := w.gateway.serving
 	if c == nil {
 		return
 	}
@@ -89,12 +94,12 @@ func (w *webhooks) record(hook Webhook, r memapi.AdmissionRequest, mutated []byt
 	if a := c.process.activity(c.Who); a != nil {
 		by = a.Writer()
 	}
-	w.run.trace.Mutated(hook.Name, by, r, mutated)
+	w.trace.Mutated(hook.Name, by, r, mutated)
 }
 
 // Validate calls the validating webhooks. The first error refuses the write.
 func (w *webhooks) Validate(r memapi.AdmissionRequest) error {
-	for hook := range w.run.processes.webhooks() {
+	for hook := range w.processes.webhooks() {
 		kind, ok := hook.versionOf(r)
 		if hook.Mutating || !ok {
 			continue
@@ -113,7 +118,7 @@ func (w *webhooks) Validate(r memapi.AdmissionRequest) error {
 // call sends a request to a webhook, and returns its patch.
 func (w *webhooks) call(hook Webhook, request memapi.AdmissionRequest) ([]byte, error) {
 	other := w.isOther(hook)
-	if !hook.selects(request, w.run.world.Server) || !other && hook.process.dead.Load() {
+	if !hook.selects(request, w.world.Server) || !other && hook.process.dead.Load() {
 		return nil, nil
 	}
 	if other && !w.available(hook.process, request) {
@@ -136,24 +141,23 @@ func (w *webhooks) call(hook Webhook, request memapi.AdmissionRequest) ([]byte, 
 
 // isOther reports whether a program makes the request, and the webhook is one of another program.
 func (w *webhooks) isOther(hook Webhook) bool {
-	c := w.run.gateway.serving
+	c := w.gateway.serving
 	return c != nil && c.process.program.Index != hook.process.program.Index
 }
 
 // available reports whether another program can reach the webhooks of a process, which may restart just before.
 func (w *webhooks) available(p *Process, request memapi.AdmissionRequest) bool {
-	r := w.run
 	if p.dead.Load() || p.restarting {
 		return false
 	}
 	if p.busy() {
 		return true
 	}
-	at := p.site("admit", request.Kind.Kind, r.world.Generated.Key(request.Key))
-	if r.faults.at(at, inject.SetOf(inject.Restart)) != inject.Restart {
+	at := p.site("admit", request.Kind.Kind, w.world.Generated.Key(request.Key))
+	if w.faults.at(at, inject.SetOf(inject.Restart)) != inject.Restart {
 		return true
 	}
-	r.trace.Fault(p.program.who(), "ends", inject.Restart)
+	w.trace.Fault(p.program.who(), "ends", inject.Restart)
 	p.die()
 	return false
 }
@@ -170,50 +174,30 @@ func (w *webhooks) send(hook Webhook, request memapi.AdmissionRequest) (*admissi
 		return nil, err
 	}
 	httpRequest.Header.Set("Content-Type", "application/json")
-	buffer := &responseBuffer{header: http.Header{}}
+	buffer := httptest.NewRecorder()
 	w.serveUntilReturned(hook.process, func() { hook.handler.ServeHTTP(buffer, httpRequest) })
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(buffer.body.Bytes(), &review); err != nil || review.Response == nil {
-		return nil, fmt.Errorf("invalid response: %s", buffer.body.String())
+	if err := json.Unmarshal(buffer.Body.Bytes(), &review); err != nil || review.Response == nil {
+		return nil, fmt.Errorf("invalid response: %s", buffer.Body.String())
 	}
 	return review.Response, nil
 }
 
 // serveUntilReturned runs a webhook while a write waits for it.
 func (w *webhooks) serveUntilReturned(p *Process, run func()) {
-	r := w.run
-	serving, off := r.gateway.serving, r.faults.off
-	p.admitting, r.faults.off = true, true
+	serving, off := w.gateway.serving, w.faults.off
+	p.admitting, w.faults.off = true, true
 	defer func() {
-		p.admitting, r.gateway.serving, r.faults.off = false, serving, off
+		p.admitting, w.gateway.serving, w.faults.off = false, serving, off
 	}()
 	done := make(chan struct{})
 	go func() {
-		defer r.wake()
+		defer p.scheduler.wake()
 		defer close(done)
 		run()
 	}()
-	r.serveUntil(p, done)
+	w.gateway.serveUntil(p, done)
 }
-
-// responseBuffer keeps a response.
-type responseBuffer struct {
-	header http.Header
-	body   bytes.Buffer
-}
-
-var _ http.ResponseWriter = (*responseBuffer)(nil)
-
-// Header implements [http.ResponseWriter].
-func (b *responseBuffer) Header() http.Header { return b.header }
-
-// WriteHeader implements [http.ResponseWriter]. Webhooks always respond with status 200.
-func (b *responseBuffer) WriteHeader(int) {}
-
-// Write implements [io.Writer].
-func (b *responseBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
-
-var _ io.Writer = (*responseBuffer)(nil)
 
 // reviewOf returns the request that is sent to a webhook.
 func reviewOf(r memapi.AdmissionRequest) *admissionv1.AdmissionReview {
