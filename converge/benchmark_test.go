@@ -72,11 +72,7 @@ func BenchmarkSchedule(b *testing.B) {
 	for name, s := range tenCallsScenarios() {
 		b.Run(name, func(b *testing.B) {
 			inTest(b, func(t *testing.T) {
-				p := mustPlan(t, s)
-				reference, ok := p.refer(t)
-				if !ok {
-					b.Fatal(reference.Violations)
-				}
+				p, reference := referred(t, s)
 				singles := inject.CandidatesOf(reference.Points)
 				defer search.Tune(t)()
 				b.ReportAllocs()

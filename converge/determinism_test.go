@@ -87,11 +87,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 		"direct": copierScenario(true), "controller": controllerScenario(false), "crowd": crowdScenario(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := mustPlan(t, s)
-			o, ok := p.refer(t)
-			if !ok {
-				t.Fatal(o.Violations)
-			}
+			p, o := referred(t, s)
 			schedules := []inject.Schedule{{}}
 			for n := range uint64(5) {
 				schedules = append(schedules, search.RandomSchedule(o.Points, 7, n))

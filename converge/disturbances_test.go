@@ -180,11 +180,7 @@ func TestDisturbances(t *testing.T) {
 // replayed checks that a walk with a disturbance fails again when it is replayed.
 func replayed(t *testing.T, s Scenario, f *StatesFailure) {
 	t.Helper()
-	x, err := newStates(t, s, DefaultStatesOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := x.rerun(f.Replay)
+	again, err := mustStates(t, s).rerun(f.Replay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +192,7 @@ func replayed(t *testing.T, s Scenario, f *StatesFailure) {
 		return
 	}
 	s.Disturbances = nil
-	if x, err = newStates(t, s, DefaultStatesOptions()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = x.rerun(f.Replay); err == nil {
+	if _, err = mustStates(t, s).rerun(f.Replay); err == nil {
 		t.Error("want an error: the scenario does not have the disturbance")
 	}
 }
@@ -209,10 +202,7 @@ func replayed(t *testing.T, s Scenario, f *StatesFailure) {
 func TestDisturbancesThatCannotHappen(t *testing.T) {
 	s := copierScenario(false)
 	s.Disturbances = Steps(Update(newSecret("none")))
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil || report.Failure != nil {
-		t.Fatal(err, report)
-	}
+	report := converges(t, s, Options{Seed: 1})
 	const want = `disturbance "update Secret default/none" was not possible at any moment that was tried`
 	if got := report.Certificate.LeftOut; len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -14,11 +14,7 @@ func TestSingleFaultsAreInjected(t *testing.T) {
 		"direct": copierScenario(false), "controller": controllerScenario(false), "faulty": faultyScenario(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := mustPlan(t, s)
-			reference, ok := p.refer(t)
-			if !ok {
-				t.Fatal(reference.Violations)
-			}
+			p, reference := referred(t, s)
 			singles := inject.CandidatesOf(reference.Points)
 			if len(singles) < 50 {
 				t.Fatalf("only %d faults", len(singles))

@@ -101,11 +101,7 @@ func deploymentOf(secret *corev1.Secret) *appsv1.Deployment {
 
 // TestEachFault injects each fault, checks that the timeline marks it, and that the reconciler converges.
 func TestEachFault(t *testing.T) {
-	p := mustPlan(t, faultyScenario())
-	reference, ok := p.refer(t)
-	if !ok {
-		t.Fatal(reference.Violations)
-	}
+	p, reference := referred(t, faultyScenario())
 	// A reconciler without retries does not recover from these faults.
 	harmful := []Fault{FaultTakenUnnoticed}
 	for _, fault := range inject.All {

@@ -164,8 +164,7 @@ func without(s Scenario) Scenario {
 // and the cache is stale.
 func duplicated(t *testing.T) *Failure {
 	t.Helper()
-	p := mustPlan(t, copierScenario(true))
-	p.refer(t)
+	p, _ := referred(t, copierScenario(true))
 	added := slices.IndexFunc(p.reference.Points, func(m inject.Injectable) bool {
 		return m.Act == "event added" && m.Kind == "ConfigMap"
 	})
@@ -247,8 +246,7 @@ func TestFailure_HTML_lines(t *testing.T) {
 
 // TestFailure_HTML_faults checks that each fault links to the line where it is injected.
 func TestFailure_HTML_faults(t *testing.T) {
-	p := mustPlan(t, copierScenario(false))
-	p.refer(t)
+	p, _ := referred(t, copierScenario(false))
 	s, _, err := inject.Decode(
 		"v1:1:server-error@update:ConfigMap:default/a:2,timeout-lost@create:ConfigMap:default/a:1," +
 			"server-error@update:ConfigMap:default/a:1,list-order@lists::/:1",
@@ -286,8 +284,7 @@ func TestFailure_HTML_faults(t *testing.T) {
 
 // TestFailure_HTML_meanwhile checks that a step of users during a reconcile is marked.
 func TestFailure_HTML_meanwhile(t *testing.T) {
-	p := mustPlan(t, copierScenario(false))
-	p.refer(t)
+	p, _ := referred(t, copierScenario(false))
 	f := &Failure{
 		schedule: inject.Schedule{
 			{

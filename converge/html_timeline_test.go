@@ -17,7 +17,7 @@ import (
 func recorded(t *testing.T, s Scenario, encoded string) *Failure {
 	t.Helper()
 	p := mustPlan(t, s)
-	p.refer(t)
+	p.refer(t) // it may fail
 	decoded, _, err := inject.Decode(encoded)
 	if err != nil {
 		t.Fatal(err)

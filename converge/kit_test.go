@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge/internal/judge"
 	"trueup.dev/internal/engine/calledby"
 )
 
@@ -84,6 +85,17 @@ func controllerScenario(generated bool) Scenario {
 		})
 	}
 	return s
+}
+
+// referred returns the plan of a scenario whose runs without faults do not fail, and the usual one of these.
+func referred(t *testing.T, s Scenario) (*plan, judge.Outcome) {
+	t.Helper()
+	p := mustPlan(t, s)
+	reference, ok := p.refer(t)
+	if !ok {
+		t.Fatal(reference.Violations)
+	}
+	return p, reference
 }
 
 // mustCheck checks a valid scenario.

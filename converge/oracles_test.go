@@ -247,17 +247,14 @@ func TestObservedGeneration(t *testing.T) {
 		"correct": {func(pod *corev1.Pod) int64 { return pod.Generation }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := Check(t, conditionScenario(func(ctx context.Context, e Env, pod *corev1.Pod) error {
+			f := foundIn(t, conditionScenario(func(ctx context.Context, e Env, pod *corev1.Pod) error {
 				if pod.Status.ObservedGeneration == c.observed(pod) {
 					return nil
 				}
 				pod.Status.ObservedGeneration = c.observed(pod)
 				return e.Client.Status().Update(ctx, pod)
-			}), DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch f := report.Failure; {
+			}))
+			switch {
 			case c.want == "" && f != nil:
 				t.Errorf("a false positive:\n%s", f)
 			case c.want != "" && (f == nil || f.Violation.Cause != CauseObservedGeneration ||

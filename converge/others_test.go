@@ -82,11 +82,7 @@ func TestOtherClient_withdraws(t *testing.T) {
 		return reconcile.Result{}, client.IgnoreNotFound(e.Client.Create(ctx, elsewhere))
 	})
 	s.With = []Fault{FaultTakenUnnoticed}
-	p := mustPlan(t, s)
-	reference, ok := p.refer(t)
-	if !ok {
-		t.Fatal(reference.Violations)
-	}
+	p, reference := referred(t, s)
 	for _, fault := range []Fault{FaultExists, FaultTaken, FaultTakenUnnoticed} {
 		tried := 0
 		for _, m := range reference.Points {

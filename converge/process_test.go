@@ -23,13 +23,10 @@ import (
 
 // TestCallsThatPanic finds a panic in a call to an external system, as one of the reconciler.
 func TestCallsThatPanic(t *testing.T) {
-	report, err := Check(t, secretScenario(func(ctx context.Context, e Env, _ *corev1.Secret) (reconcile.Result, error) {
+	f := foundIn(t, secretScenario(func(ctx context.Context, e Env, _ *corev1.Secret) (reconcile.Result, error) {
 		return reconcile.Result{}, e.Call(ctx, "look", func() error { panic("boom") })
-	}), Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := report.Failure; f == nil || f.Violation.Oracle != OracleErrors ||
+	}))
+	if f == nil || f.Violation.Oracle != OracleErrors ||
 		f.Violation.Message != "the reconcile of default/a panics: boom" {
 		t.Errorf("got %v, want a panic", f)
 	}
@@ -84,11 +81,7 @@ func TestStuckRuns(t *testing.T) {
 
 // TestOvertaken finishes one of several workers while another one waits.
 func TestOvertaken(t *testing.T) {
-	p := mustPlan(t, crowdScenario())
-	reference, ok := p.refer(t)
-	if !ok {
-		t.Fatal(reference.Violations)
-	}
+	p, reference := referred(t, crowdScenario())
 	at := slices.IndexFunc(reference.Points, func(m inject.Injectable) bool { return m.Faults.Has(FaultOvertaken) })
 	if at < 0 {
 		t.Fatal("no point for FaultOvertaken")
@@ -142,10 +135,7 @@ func TestMappersRunOneAtATime(t *testing.T) {
 	s.Watches = []Watch{
 		{Object: &corev1.ServiceAccount{}, Requests: through}, {Object: &corev1.ConfigMap{}, Requests: through},
 	}
-	p := mustPlan(t, s)
-	if o, ok := p.refer(t); !ok {
-		t.Fatal(o.Violations)
-	}
+	referred(t, s)
 	if most.Load() != 1 || calls["one"] == 0 || calls["two"] == 0 || calls["three"] == 0 {
 		t.Errorf("%d mappers at once, called with %v", most.Load(), calls)
 	}
@@ -158,8 +148,5 @@ func TestMappersThatWait(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		return nil
 	}}}
-	p := mustPlan(t, s)
-	if o, ok := p.refer(t); !ok {
-		t.Error(o.Violations)
-	}
+	referred(t, s)
 }

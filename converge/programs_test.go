@@ -108,8 +108,7 @@ func TestProgramsOvertake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := mustPlan(t, s)
-	p.refer(t)
+	p, _ := referred(t, s)
 	again := p.try(t, decoded, nil)
 	if len(again.Violations) == 0 || again.Violations[0].String() != f.Violation.String() {
 		t.Errorf("the replay of %s: %v", f.Replay, again.Violations)
@@ -122,11 +121,7 @@ func TestProgramsOvertake(t *testing.T) {
 // TestProgramsHaveFaults checks that all kinds of faults apply to each program, that points name it, and that it is
 // restarted alone.
 func TestProgramsHaveFaults(t *testing.T) {
-	p := mustPlan(t, countingScenario(true))
-	reference, ok := p.refer(t)
-	if !ok {
-		t.Fatal(reference.Violations)
-	}
+	p, reference := referred(t, countingScenario(true))
 	faults := map[string]inject.Set{}
 	for _, m := range reference.Points {
 		faults[m.Program] |= m.Faults

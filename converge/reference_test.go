@@ -97,11 +97,7 @@ func TestNamesThatDependOnChance(t *testing.T) {
 func TestSeveralOvertakenSteps(t *testing.T) {
 	for _, wrong := range []bool{false, true} {
 		t.Run(fmt.Sprint("wrong: ", wrong), func(t *testing.T) {
-			p := mustPlan(t, historyScenario(wrong))
-			reference, ok := p.refer(t)
-			if !ok {
-				t.Fatal(reference.Violations)
-			}
+			p, reference := referred(t, historyScenario(wrong))
 			overtaken, failures := 0, 0
 			for _, first := range reference.Points {
 				if !first.Faults.Has(FaultMeanwhile) {

@@ -65,11 +65,7 @@ func TestRefusedRequests(t *testing.T) {
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			var errs []string
-			p := mustPlan(t, refusedScenario(&errs))
-			reference, ok := p.refer(t)
-			if !ok {
-				t.Fatal(reference.Violations)
-			}
+			p, reference := referred(t, refusedScenario(&errs))
 			at := slices.IndexFunc(reference.Points, func(m inject.Injectable) bool {
 				return m.Act == "create" && m.Kind == "ConfigMap" && m.Faults.Has(fault)
 			})

@@ -41,11 +41,7 @@ func TestFailuresAreSavedAndTriedFirst(t *testing.T) {
 
 // TestFailuresAreShort checks that a shrunk failure needs each of its faults, and that its timeline is short.
 func TestFailuresAreShort(t *testing.T) {
-	p := mustPlan(t, copierScenario(true))
-	reference, ok := p.refer(t)
-	if !ok {
-		t.Fatal(reference.Violations)
-	}
+	p, reference := referred(t, copierScenario(true))
 	tried, shrunk := 0, 0
 	var faults []int
 	for n := range uint64(3000) {
@@ -80,13 +76,6 @@ func TestFailuresAreShort(t *testing.T) {
 // the changes.
 func TestFailuresOfStatesAreSaved(t *testing.T) {
 	t.Chdir(t.TempDir())
-	newSearch := func(s Scenario) *statesSearch {
-		x, err := newStates(t, s, DefaultStatesOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
 	found := checkStates(t, titleScenario(titler{stale: true})).Failure
 	if found == nil {
 		t.Fatal("no failure")
@@ -98,11 +87,11 @@ func TestFailuresOfStatesAreSaved(t *testing.T) {
 	if len(saved) != 1 || saved[0].replay != found.Replay || len(savedRuns(t, savedSchedule)) > 0 {
 		t.Fatalf("got %v, want %s", saved, found.Replay)
 	}
-	again, err := newSearch(titleScenario(titler{stale: true})).rerun(saved[0].replay)
+	again, err := mustStates(t, titleScenario(titler{stale: true})).rerun(saved[0].replay)
 	if err != nil || again.String() != found.String() {
 		t.Errorf("got %v, %v, want %s", again, err, found)
 	}
-	fixed, err := newSearch(titleScenario(titler{})).rerun(saved[0].replay)
+	fixed, err := mustStates(t, titleScenario(titler{})).rerun(saved[0].replay)
 	if err != nil || fixed.failed() {
 		t.Errorf("the fixed reconciler fails: %v, %v", fixed, err)
 	}

@@ -48,12 +48,8 @@ func suspend(secret *corev1.Secret) { secret.Labels = map[string]string{"suspend
 func TestSettleExplainsWorkThatDependsOnTime(t *testing.T) {
 	s := cronScenario(true)
 	s.Steps = Steps(Apply(newSecret("a")), Settle())
-	report, err := Check(t, s, DefaultOptions())
-	if err != nil || report.Failure == nil {
-		t.Fatal("no failure", err)
-	}
-	f := report.Failure
-	if f.Violation.Oracle != OracleQuiescence || !strings.Contains(f.String(), "RequeueAfter of 1m0s") ||
+	f := foundIn(t, s)
+	if f == nil || f.Violation.Oracle != OracleQuiescence || !strings.Contains(f.String(), "RequeueAfter of 1m0s") ||
 		!strings.Contains(f.String(), "SleepThen") {
 		t.Errorf("the failure does not say what to do:\n%s", f)
 	}
@@ -69,14 +65,11 @@ func TestSleepThen(t *testing.T) {
 		s.Without = map[Fault]string{
 			FaultTaken: "names of config maps are not checked", FaultChildDeleted: "nothing recreates old config maps",
 		}
-		report, err := Check(t, s, DefaultOptions())
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case named && report.Failure != nil:
-			t.Errorf("a false alarm:\n%s", report.Failure)
-		case !named && (report.Failure == nil || report.Failure.Violation.Oracle != OracleDuplicates):
-			t.Errorf("got %v, want that a config map is created twice", report.Failure)
+		switch f := foundIn(t, s); {
+		case named && f != nil:
+			t.Errorf("a false alarm:\n%s", f)
+		case !named && (f == nil || f.Violation.Oracle != OracleDuplicates):
+			t.Errorf("got %v, want that a config map is created twice", f)
 		}
 	}
 }

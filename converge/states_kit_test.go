@@ -156,6 +156,16 @@ func (r *pager) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{}, err
 }
 
+// mustStates returns a search of States for a valid scenario.
+func mustStates(t *testing.T, s Scenario) *statesSearch {
+	t.Helper()
+	x, err := newStates(t, s, DefaultStatesOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
 // fillPage is correct.
 func fillPage(config *corev1.ConfigMap, page *Page) error {
 	vars, err := json.Marshal(page.Spec.Vars)

@@ -173,10 +173,7 @@ func TestStatesReplay(t *testing.T) {
 	if again := w.Encode(seed, faults); again != first.Replay {
 		t.Errorf("got %s, want %s", again, first.Replay)
 	}
-	x, err := newStates(t, s, DefaultStatesOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := mustStates(t, s)
 	x.learn()
 	v, _, failed := x.checkWrites(w)
 	if !failed || v.String() != first.Violation.String() {

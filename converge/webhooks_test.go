@@ -132,10 +132,7 @@ func TestWebhookConfigurations(t *testing.T) {
 		refused = c.Delete(ctx, kept.DeepCopy())
 		return c.Delete(ctx, newSecret("a"))
 	}), Settle())
-	report, err := Check(t, s, Options{Seed: 1})
-	if err != nil || report.Failure != nil {
-		t.Fatal(err, report.Failure)
-	}
+	report := converges(t, s, Options{Seed: 1})
 	want := `admission webhook "secrets.example.com" denied the request: must not be deleted`
 	if refused == nil || refused.Error() != want {
 		t.Errorf("got %v, want %s", refused, want)
