@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"trueup.dev/converge/internal/explain"
 	"trueup.dev/converge/internal/inject"
 	"trueup.dev/converge/internal/search"
 	"trueup.dev/internal/engine/calledby"
@@ -233,9 +232,7 @@ func (p *plan) replay(t *testing.T, encoded string) {
 		return
 	}
 	f := &Failure{schedule: decoded}
-	log := &explain.Timeline{}
-	o := p.try(t, decoded, log)
-	f.log = log.Log
+	o := p.record(t, f)
 	fmt.Print(f.FullTimeline()) // also without -v
 	if o.Injected < len(decoded) {
 		t.Errorf("only %d of %d faults were injected: the scenario or the reconciler has changed", o.Injected, len(decoded))
@@ -243,9 +240,7 @@ func (p *plan) replay(t *testing.T, encoded string) {
 	for _, v := range o.Violations {
 		t.Error(v)
 	}
-	if v, ok := o.First(); ok {
-		f.Violation = Violation(v)
-		p.explain(t, f)
+	if len(o.Violations) > 0 {
 		if line := page(t, f); line != "" {
 			t.Log(line)
 		}

@@ -92,7 +92,7 @@ func (p *plan) shrunk(t *testing.T, found *search.Failure[inject.Schedule]) *Fai
 }
 
 // record runs the schedule of a failure again, for its timeline.
-func (p *plan) record(t *testing.T, f *Failure) {
+func (p *plan) record(t *testing.T, f *Failure) judge.Outcome {
 	log := &explain.Timeline{}
 	o := p.try(t, f.schedule, log)
 	f.log = log.Log
@@ -100,6 +100,7 @@ func (p *plan) record(t *testing.T, f *Failure) {
 		f.Violation = Violation(v)
 	}
 	p.explain(t, f)
+	return o
 }
 
 // explain fills in the description of a failure.

@@ -21,13 +21,16 @@ func (p *plan) machine() *sim.Machine {
 		Given: p.Given, Steps: userSteps(p.Steps), Disturbances: userSteps(p.Disturbances), Reset: p.Reset, Faults: p.faults,
 		Allowed: p.allowed, CanSkip: p.canSkip, Selectors: p.selectors, OwnWrites: p.Consistency == ReadYourWrites,
 		Gate: p.Consistency == Gate, Gated: append([]client.Object{p.For}, p.Owns...), Patience: p.Patience, Random: p.random,
-		Judged: p.judged(),
+		Judged: &judge.Case{
+			Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
+			MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
+		},
 	}
 	for _, watch := range p.Watches {
 		m.Gated = append(m.Gated, watch.Object)
 	}
 	if p.Outside != nil {
-		m.ReadOutside = p.outside
+		m.ReadOutside = func() (state.Outside, error) { return state.OutsideOf(p.Outside()) }
 	}
 	if p.reference != nil {
 		m.Points = len(p.reference.Points) * 5 / 4 // most faults add a few
@@ -57,14 +60,6 @@ func (p *plan) asVersion() *sim.Version {
 	return v
 }
 
-// judged returns what the oracles know of a scenario, without its versions.
-func (p *plan) judged() *judge.Case {
-	return &judge.Case{
-		Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
-		MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
-	}
-}
-
 // isActor reports whether a client is the client of an actor.
 func (p *plan) isActor(client string) bool {
 	return slices.ContainsFunc(p.actors, func(a sim.Actor) bool { return a.Name == client })
@@ -72,20 +67,7 @@ func (p *plan) isActor(client string) bool {
 
 // isProgram reports whether a client is the client of a process.
 func (p *plan) isProgram(client string) bool {
-	for _, program := range p.programs {
-		if program.Client == client {
-			return true
-		}
-	}
-	return false
-}
-
-// outside returns the content of the external systems. It is empty without Scenario.Outside.
-func (p *plan) outside() (state.Outside, error) {
-	if p.Outside == nil {
-		return state.Outside{}, nil
-	}
-	return state.OutsideOf(p.Outside())
+	return slices.ContainsFunc(p.programs, func(program *sim.Program) bool { return program.Client == client })
 }
 
 // shownVersions returns the versions in which kinds are compared and shown in timelines: those that the controller, or

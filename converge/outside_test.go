@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/converge/internal/state"
 )
 
 // zone is a fake of a DNS server.
@@ -118,8 +120,7 @@ func TestOutsideContent(t *testing.T) {
 		"a function": {func() {}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{input: input{Scenario: Scenario{Outside: func() any { return c.content }}}}
-			got, err := p.outside()
+			got, err := state.OutsideOf(c.content)
 			if (err != nil) != c.failure || !maps.Equal(got.Values, c.want) {
 				t.Errorf("got %v, %v, want %v", got.Values, err, c.want)
 			}

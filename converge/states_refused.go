@@ -208,7 +208,7 @@ func (x *statesSearch) metadata() *StatesFailure {
 		return nil
 	}
 	if found := x.Try(walk.Walk{{}, one, two, {}, one, {Deleted: true}}); found != nil {
-		return x.failureOf(found)
+		return x.record(found.Candidate, found.Violation)
 	}
 	x.Foreign = &search.Property{Property: specs.Property{Path: specs.Path{"metadata"}}, Specs: []walk.Spec{one, two}}
 	without, with := x.newObject(x.admit(walk.Walk{{}})[0]), x.newObject(x.admit(walk.Walk{one})[0])

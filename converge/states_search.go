@@ -66,7 +66,7 @@ func (x *statesSearch) search() *StatesReport {
 	of := func(phase func() *search.Failure[walk.Walk]) func() *StatesFailure {
 		return func() *StatesFailure {
 			if found := phase(); found != nil {
-				return x.failureOf(found)
+				return x.record(found.Candidate, found.Violation)
 			}
 			return nil
 		}
@@ -113,11 +113,6 @@ func (x *statesSearch) accepts(s walk.Spec) (key string, ok bool) {
 func (x *statesSearch) affects(one, other walk.Spec) bool {
 	a, b := x.admit(walk.Walk{one})[0], x.admit(walk.Walk{other})[0]
 	return a.rejected == nil && b.rejected == nil && len(x.effectsOf(x.newObject(a), x.newObject(b))) > 0
-}
-
-// failureOf describes a walk that fails.
-func (x *statesSearch) failureOf(found *search.Failure[walk.Walk]) *StatesFailure {
-	return x.record(found.Candidate, found.Violation)
 }
 
 // record runs a walk again, for its timeline.

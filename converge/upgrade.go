@@ -328,12 +328,11 @@ func (u *upgrades) search(t *testing.T, o Options) *UpgradeReport {
 	if found == nil {
 		return report
 	}
-	f := p.shrunk(t, found)
+	report.Failure = p.shrunk(t, found)
 	if p.upgrade == nil { // one version fails without faults
-		f.Replay = u.directions[0].encode(inject.Schedule{})
-		f.Violation.Message += " (the " + p.version + " alone)"
+		report.Failure.Replay = u.directions[0].encode(inject.Schedule{})
+		report.Failure.Violation.Message += " (the " + p.version + " alone)"
 	}
-	report.Failure = f
 	return report
 }
 

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -22,7 +23,8 @@ func (r *run) work(until time.Time) {
 		}
 		r.processes.nextTurn()
 		r.oracles.Quiescence.Turn()
-		if r.processes.endDelivery() || r.finishReconciles() || r.syncNewHandlers() || r.watches.deliverNext() {
+		if r.processes.endDelivery() || slices.ContainsFunc(r.processes, r.finishReconcilesOf) ||
+			r.syncNewHandlers() || r.watches.deliverNext() {
 			continue
 		}
 		if r.scheduler.sleepIsOver() {
@@ -125,16 +127,6 @@ func (p *Process) started(item queued) *activity {
 	p.mu.Unlock()
 	p.trace.Begin(&a.Reconcile)
 	return a
-}
-
-// finishReconciles handles the reconciles that have ended, and reports whether there were any.
-func (r *run) finishReconciles() bool {
-	for _, p := range r.processes {
-		if r.finishReconcilesOf(p) {
-			return true
-		}
-	}
-	return false
 }
 
 // finishReconcilesOf handles the reconciles of a process that have ended, and reports whether there were any.

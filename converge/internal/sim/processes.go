@@ -58,12 +58,7 @@ func (ps processes) nextTurn() {
 
 // endDelivery ends deliveries whose handlers have returned. It reports whether it has started another one.
 func (ps processes) endDelivery() bool {
-	for _, p := range ps {
-		if p.endDelivery() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ps, (*Process).endDelivery)
 }
 
 // concurrent reports whether several reconciles can run at once.

@@ -39,11 +39,9 @@ const webhookCaller = "webhook"
 
 // Handles reports whether a webhook is registered for a write.
 func (w *webhooks) Handles(r memapi.AdmissionRequest) bool {
-	for _, p := range *w.processes {
-		for i := range p.webhooks {
-			if p.webhooks[i].handles(r) {
-				return true
-			}
+	for hook := range w.processes.webhooks() {
+		if hook.handles(r) {
+			return true
 		}
 	}
 	return false
