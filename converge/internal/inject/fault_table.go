@@ -4,8 +4,8 @@ package inject
 
 import "slices"
 
-// Row describes a fault. The search, the pages and the table of the guide read it. The injection points
-// decide where exactly a fault is injected: gateway.go, watches.go, actors.go, others.go and others_idle.go.
+// Row describes a fault. The search, the pages and the table of the guide read it. The injection points decide where
+// exactly a fault is injected: the calls of injector.at in package sim.
 type Row struct {
 	fault Fault
 	// Meaning describes the fault in the guide and on pages.
