@@ -156,8 +156,8 @@ func TestOrder(t *testing.T) {
 				for idle < 2 {
 					synctest.Wait()
 					if q.Len() == 0 {
-						if next := q.(*queue).delays; len(next) > 0 {
-							time.Sleep(time.Until(next[0].until))
+						if next := untilNext(q.(*queue)); next > 0 {
+							time.Sleep(next)
 						} else {
 							idle++
 						}
@@ -180,6 +180,16 @@ func TestOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// untilNext returns the time until the first delay ends, or 0 without delays.
+func untilNext(q *queue) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.delays) == 0 {
+		return 0
+	}
+	return time.Until(q.delays[0].until)
 }
 
 // take returns the next requests.
