@@ -503,40 +503,46 @@ func (x *ownerIndexes) add(ctx context.Context, index ownerIndex, obj client.Obj
 	caches, ok := x.indexer.(interface {
 		GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error)
 	})
-	if !ok || index.field != ownerIndexField || !isCache(x.indexer, obj) {
-		return false, x.indexer.IndexField(ctx, obj, index.field, index.values)
+	if ok && index.field == ownerIndexField && isCache(x.indexer, obj) {
+		informer, err := caches.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		if err != nil {
+			return false, err
+		}
+		if _, single := informer.(interface{ GetIndexer() toolscache.Indexer }); single {
+			return true, informer.AddIndexers(toolscache.Indexers{"field:" + index.field: index.everywhere})
+		}
 	}
-	informer, err := caches.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
-	if err != nil {
-		return false, err
+	return false, x.indexer.IndexField(ctx, obj, index.field, index.values)
+}
+
+// everywhere returns the indexed values of an object as the cache of controller-runtime looks them up in all
+// namespaces.
+func (i ownerIndex) everywhere(obj any) ([]string, error) {
+	object, ok := obj.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("index %s by owner: unexpected %T", i.kind.Kind, obj)
 	}
-	if _, single := informer.(interface{ GetIndexer() toolscache.Indexer }); !single {
-		return false, x.indexer.IndexField(ctx, obj, index.field, index.values)
+	values := i.values(object)
+	for n, value := range values {
+		values[n] = "__all_namespaces/" + value
 	}
-	return true, informer.AddIndexers(toolscache.Indexers{
-		// The names are those that the cache of controller-runtime looks for.
-		"field:" + index.field: func(obj any) ([]string, error) {
-			object, ok := obj.(client.Object)
-			if !ok {
-				return nil, fmt.Errorf("index %s by owner: unexpected %T", index.kind.Kind, obj)
-			}
-			values := index.values(object)
-			for i, value := range values {
-				values[i] = "__all_namespaces/" + value
-			}
-			return values, nil
-		},
-	})
+	return values, nil
 }
 
 func (x *ownerIndexes) has(index ownerIndex) bool {
+	_, ok := x.find(index)
+	return ok
+}
+
+// find reports whether an index is registered, and whether it ignores namespaces.
+func (x *ownerIndexes) find(index ownerIndex) (everywhere, ok bool) {
 	if x == nil {
-		return false
+		return false, false
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, ok := x.registered[index]
-	return ok
+	everywhere, ok = x.registered[index]
+	return everywhere, ok
 }
 
 // forget disables an index.
@@ -559,7 +565,8 @@ func controllerUID(obj client.Object) []string {
 func (x *ownerIndexes) controlledBy(
 	index ownerIndex, owner types.UID, opts []client.ListOption,
 ) (narrowed *client.ListOptions, namespace string, ok bool) {
-	if x == nil {
+	everywhere, ok := x.find(index)
+	if !ok {
 		return nil, "", false
 	}
 	narrowed = (&client.ListOptions{}).ApplyOptions(opts)
@@ -567,13 +574,10 @@ func (x *ownerIndexes) controlledBy(
 		return nil, "", false
 	}
 	narrowed.FieldSelector = fields.OneTermEqualSelector(ownerIndexField, string(owner))
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	everywhere, ok := x.registered[index]
 	if everywhere {
 		namespace, narrowed.Namespace = narrowed.Namespace, ""
 	}
-	return narrowed, namespace, ok
+	return narrowed, namespace, true
 }
 
 // ownerIndexSource registers an owner index when its controller starts, before the workers start. It is a source

@@ -73,8 +73,14 @@ type WhileServed[Type client.Object] struct {
 	Else SubReconciler[Type]
 
 	lazyInit sync.Once
-	// gate is nil until set-up, and for a config without a cluster.
-	gate atomic.Pointer[gate]
+	// behind is nil until set-up, and for a config without a cluster.
+	behind atomic.Pointer[behindGate]
+}
+
+// behindGate is a gate with the kinds that a step needs.
+type behindGate struct {
+	gate  *gate
+	kinds []schema.GroupVersionKind
 }
 
 func (r *WhileServed[T]) init() {
@@ -130,7 +136,7 @@ func (r *WhileServed[T]) setUpBehindGate(ctx context.Context, mgr Manager, bldr 
 		return fmt.Errorf("WhileServed %q: %w", r.Name, err)
 	}
 	g.cover(r.Name, served.ToCreate, kinds...)
-	r.gate.Store(g)
+	r.behind.Store(&behindGate{g, kinds})
 	return setUpNested(ctx, gatedManager{mgr, g}, bldr, r.Reconciler)
 }
 
@@ -184,6 +190,10 @@ func (r *WhileServed[T]) otherwise(ctx context.Context, resource T) (Result, err
 
 // state returns the kinds that are not served, and whether the informers of all kinds are filled.
 func (r *WhileServed[T]) state(ctx context.Context) (missing []schema.GroupVersionKind, ready bool, err error) {
+	if b := r.behind.Load(); b != nil {
+		missing, ready = b.gate.state(b.kinds)
+		return missing, ready, nil
+	}
 	config, err := RetrieveConfig(ctx)
 	if err != nil {
 		return nil, false, err
@@ -191,10 +201,6 @@ func (r *WhileServed[T]) state(ctx context.Context) (missing []schema.GroupVersi
 	kinds, err := r.kinds(config)
 	if err != nil {
 		return nil, false, err
-	}
-	if g := r.gate.Load(); g != nil {
-		missing, ready = g.state(kinds)
-		return missing, ready, nil
 	}
 	for _, kind := range kinds {
 		if _, err := config.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {

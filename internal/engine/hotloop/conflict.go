@@ -135,9 +135,8 @@ func fieldID(object uint64, path string) uint64 {
 //
 // It forgets a resource that no longer exists.
 func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, []Remade) {
-	id := requestID(req)
 	if !this.Exists {
-		d.drop(id)
+		d.drop(req)
 		return nil, nil
 	}
 	wrote := false
@@ -148,7 +147,7 @@ func (d *Detector) Compare(req reconcile.Request, this Reconcile) ([]Conflict, [
 	if !wrote {
 		return nil, nil
 	}
-	now := time.Now()
+	id, now := requestID(req), time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.histories[id]
@@ -194,13 +193,13 @@ func (d *Detector) Renewed(req reconcile.Request, object guard.Object, path stri
 }
 
 // drop removes the history of a request.
-func (d *Detector) drop(id uint64) {
+func (d *Detector) drop(req reconcile.Request) {
 	if d.Idle() {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.histories, id)
+	delete(d.histories, requestID(req))
 	d.count()
 }
 

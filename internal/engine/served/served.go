@@ -115,11 +115,13 @@ type servedClient struct {
 func (c servedClient) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
-	return c.kinds.read(ctx, c, obj, func(ctx context.Context) error { return c.Client.Get(ctx, key, obj, opts...) })
+	do := func(ctx context.Context) error { return c.Client.Get(ctx, key, obj, opts...) }
+	return c.kinds.read(ctx, c.Client, obj, do)
 }
 
 func (c servedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.kinds.read(ctx, c, list, func(ctx context.Context) error { return c.Client.List(ctx, list, opts...) })
+	do := func(ctx context.Context) error { return c.Client.List(ctx, list, opts...) }
+	return c.kinds.read(ctx, c.Client, list, do)
 }
 
 // NewCache returns a cache that has no informers for kinds that are not served. The client knows the kinds of objects.
@@ -232,12 +234,10 @@ func (s *Kinds) run(ctx context.Context, cluster Cluster) {
 		if pending {
 			interval = pendingInterval
 		}
-		timer := time.NewTimer(interval)
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(interval):
 		}
-		timer.Stop()
 	}
 }
 
