@@ -32,6 +32,7 @@ import (
 	"trueup.dev/internal/engine/lifecycle"
 	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 )
@@ -486,7 +487,7 @@ func (g *gate) enqueueAll() error {
 		if err != nil {
 			return err
 		}
-		object = blankOf(gvk, &metav1.PartialObjectMetadata{}, nil)
+		object = empty.Of(gvk, &metav1.PartialObjectMetadata{}, nil)
 	}
 	informer, err := served.NewCache(g.mgr.GetCache(), g.config.Client).GetInformer(g.ctx, object)
 	if meta.IsNoMatchError(err) {

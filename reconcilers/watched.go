@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,6 +32,7 @@ import (
 	"trueup.dev/internal/engine/registration"
 	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/internal/objects/servedstatus"
 	"trueup.dev/observe"
@@ -522,7 +522,7 @@ func (r *readForms) watch(ctx context.Context, c *formClient, gvk schema.GroupVe
 		log := logr.FromContextOrDiscard(ctx).WithValues(
 			"kind", gvk.GroupKind().String(), "read", reflect.TypeOf(read).String(),
 		)
-		blank := blankOf(gvk, read, c.Scheme())
+		blank := empty.Of(gvk, read, c.Scheme())
 		if watch.handler == nil || blank == nil {
 			log.Info("the kind is watched in another form than it is read, a change may trigger the resource before it can be " +
 				"read: watch the form that is read")
@@ -550,27 +550,6 @@ func (w *formWatch) tracked() bool {
 // replaces reports whether w delivers the events of a form to the resources to which the other watch delivers its own.
 func (w *formWatch) replaces(other *formWatch, form guard.Form) bool {
 	return w != other && w.tracked() && other.tracked() && len(w.predicates) == 0 && slices.Contains(w.forms, form)
-}
-
-// blankOf returns an empty object of a kind in the form of an object, or of a list. It returns nil if the scheme does
-// not know the kind.
-func blankOf(gvk schema.GroupVersionKind, like runtime.Object, scheme *runtime.Scheme) client.Object {
-	switch like.(type) {
-	case runtime.Unstructured:
-		blank := &unstructured.Unstructured{}
-		blank.SetGroupVersionKind(gvk)
-		return blank
-	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		blank := &metav1.PartialObjectMetadata{}
-		blank.SetGroupVersionKind(gvk)
-		return blank
-	}
-	created, err := scheme.New(gvk)
-	if err != nil {
-		return nil
-	}
-	blank, _ := created.(client.Object)
-	return blank
 }
 
 // readsFromCache returns a function that reports whether a client reads a kind in the form of an object, or of a list,

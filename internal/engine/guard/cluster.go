@@ -16,6 +16,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/objects/empty"
 )
 
 // Cluster wraps the clients of a cluster for reconcilers. It records the kinds that they read and the form of each,
@@ -105,22 +107,15 @@ func (c *Cluster) formsOf(kind schema.GroupKind) []Form {
 
 // blank returns an empty object of a form.
 func (c *Cluster) blank(f Form) (client.Object, bool) {
+	var like runtime.Object
 	switch {
 	case f.untyped:
-		obj := &unstructured.Unstructured{}
-		obj.SetGroupVersionKind(f.GroupVersionKind)
-		return obj, true
+		like = &unstructured.Unstructured{}
 	case f.metadataOnly:
-		obj := &metav1.PartialObjectMetadata{}
-		obj.SetGroupVersionKind(f.GroupVersionKind)
-		return obj, true
+		like = &metav1.PartialObjectMetadata{}
 	}
-	created, err := c.client.Scheme().New(f.GroupVersionKind)
-	if err != nil {
-		return nil, false
-	}
-	obj, ok := created.(client.Object)
-	return obj, ok
+	obj := empty.Of(f.GroupVersionKind, like, c.client.Scheme())
+	return obj, obj != nil
 }
 
 // seenUpTo returns the latest resource version that the cache of a form has observed, or "" if it is unknown: for kinds

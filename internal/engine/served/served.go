@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/weakmap"
 )
 
@@ -351,16 +352,11 @@ func (s *Kinds) removeInformers(ctx context.Context, gvk schema.GroupVersionKind
 		if _, ok := g.kinds[gvk]; !ok {
 			continue
 		}
-		untyped, metadataOnly := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
-		untyped.SetGroupVersionKind(gvk)
-		metadataOnly.SetGroupVersionKind(gvk)
-		forms := []client.Object{untyped, metadataOnly}
-		if made, err := g.cluster.Client.Scheme().New(gvk); err == nil {
-			if typed, ok := made.(client.Object); ok {
-				forms = append(forms, typed)
+		for _, like := range []client.Object{&unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}, nil} {
+			form := empty.Of(gvk, like, g.cluster.Client.Scheme())
+			if form == nil {
+				continue // the scheme has no type for it
 			}
-		}
-		for _, form := range forms {
 			if err := g.cluster.Cache.RemoveInformer(ctx, form); err != nil && !meta.IsNoMatchError(err) {
 				g.cluster.Log.Error(err, "unable to stop an informer", "kind", gvk.String())
 			}

@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/objects/empty"
 )
@@ -28,6 +31,33 @@ func TestLike(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, empty.Like(tc.like)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOf(t *testing.T) {
+	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	unknown := schema.GroupVersionKind{Version: "v1", Kind: "Widget"}
+	untyped, metadata := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
+	untyped.SetGroupVersionKind(unknown)
+	metadata.SetGroupVersionKind(configMap)
+	for name, tc := range map[string]struct {
+		gvk  schema.GroupVersionKind
+		like runtime.Object
+		want client.Object
+	}{
+		"typed":             {configMap, nil, &corev1.ConfigMap{}},
+		"typed, of a list":  {configMap, &corev1.ConfigMapList{}, &corev1.ConfigMap{}},
+		"unstructured":      {unknown, &unstructured.Unstructured{}, untyped},
+		"unstructured list": {unknown, &unstructured.UnstructuredList{}, untyped},
+		"metadata":          {configMap, &metav1.PartialObjectMetadata{}, metadata},
+		"metadata list":     {configMap, &metav1.PartialObjectMetadataList{}, metadata},
+		"unknown":           {unknown, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, empty.Of(tc.gvk, tc.like, clientgoscheme.Scheme)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
