@@ -33,29 +33,24 @@ import (
 // and results. They also show the calls of the reconciler, and its loops, if it uses a client of [Client]. Controllers
 // of package reconcilers and of package operator call this function themselves.
 func Controller(bldr *builder.Builder) *builder.Builder {
-	hook, ok := ctrlfields.NewControllerOf(bldr)
-	if !ok {
-		return bldr // controller-runtime has changed: the controller works, but is not observed
-	}
-	create := *hook
-	if create == nil {
-		create = controller.NewTyped[reconcile.Request]
-	}
-	*hook = func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
-		o := &controllerObserver{hub: Of(mgr), name: name, scheme: mgr.GetScheme(), kind: kindOf(mgr, bldr)}
-		observeWarnings(mgr)
-		o.mgr, o.log = mgr, mgr.GetLogger().WithValues("controller", name)
-		o.reconciler, options.Reconciler = options.Reconciler, o
-		if err := o.watchStart(); err != nil {
-			return nil, err
+	// If controller-runtime has changed, the controller works, but is not observed.
+	ctrlfields.WrapNewController(bldr, func(create ctrlfields.NewController) ctrlfields.NewController {
+		return func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
+			o := &controllerObserver{hub: Of(mgr), name: name, scheme: mgr.GetScheme(), kind: kindOf(mgr, bldr)}
+			observeWarnings(mgr)
+			o.mgr, o.log = mgr, mgr.GetLogger().WithValues("controller", name)
+			o.reconciler, options.Reconciler = options.Reconciler, o
+			if err := o.watchStart(); err != nil {
+				return nil, err
+			}
+			created, err := create(name, mgr, options)
+			if err != nil {
+				return nil, err
+			}
+			o.hub.controllers.Store(name, weak.Make(o))
+			return &observedController{Controller: created, observer: o}, nil
 		}
-		created, err := create(name, mgr, options)
-		if err != nil {
-			return nil, err
-		}
-		o.hub.controllers.Store(name, weak.Make(o))
-		return &observedController{Controller: created, observer: o}, nil
-	}
+	})
 	return bldr
 }
 

@@ -77,20 +77,19 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 // takeTurns gives the controller a queue in which the namespaces take turns. The options of the user's Setup replace
 // the options of the builder, therefore the queue is set when the controller is made.
 func (r root) takeTurns(bldr *Builder) {
-	hook, ok := ctrlfields.NewControllerOf(bldr)
-	if !ok {
-		bldr.WithOptions(controller.Options{NewQueue: fairqueue.New})
-		return
-	}
-	*hook = func(name string, mgr Manager, options controller.Options) (controller.Controller, error) {
-		if options.NewQueue != nil {
-			return nil, fmt.Errorf(
-				"%s %q must not define Config.FairNamespaces and NewQueue in controller.Options: each chooses the queue",
-				r.kind, r.name,
-			)
+	if !ctrlfields.WrapNewController(bldr, func(create ctrlfields.NewController) ctrlfields.NewController {
+		return func(name string, mgr Manager, options controller.Options) (controller.Controller, error) {
+			if options.NewQueue != nil {
+				return nil, fmt.Errorf(
+					"%s %q must not define Config.FairNamespaces and NewQueue in controller.Options: each chooses the queue",
+					r.kind, r.name,
+				)
+			}
+			options.NewQueue = fairqueue.New
+			return create(name, mgr, options)
 		}
-		options.NewQueue = fairqueue.New
-		return controller.New(name, mgr, options)
+	}) {
+		bldr.WithOptions(controller.Options{NewQueue: fairqueue.New})
 	}
 }
 

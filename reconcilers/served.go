@@ -300,14 +300,13 @@ func (w *watched) closeGates(bldr *Builder) error {
 	if len(w.gates) == 0 {
 		return nil
 	}
-	hook, ok := ctrlfields.NewControllerOf(bldr)
-	if !ok || *hook == nil {
+	if !ctrlfields.WrapNewController(bldr, func(create ctrlfields.NewController) ctrlfields.NewController {
+		return func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
+			created, err := create(name, mgr, options)
+			return &gatedController{created, w.gates}, err
+		}
+	}) {
 		return errors.New("WhileServed does not support this version of controller-runtime")
-	}
-	create := *hook
-	*hook = func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
-		created, err := create(name, mgr, options)
-		return &gatedController{created, w.gates}, err
 	}
 	return nil
 }

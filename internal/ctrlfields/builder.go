@@ -113,8 +113,17 @@ type NewController = func(
 	name string, mgr manager.Manager, options controller.Options,
 ) (controller.Controller, error)
 
-// NewControllerOf returns a pointer to the function by which a builder creates its controller. The function is nil for
-// the default, which is [controller.NewTyped].
-func NewControllerOf(bldr *builder.Builder) (*NewController, bool) {
-	return field[NewController](reflect.ValueOf(bldr).Elem(), "newController")
+// WrapNewController replaces the function by which a builder creates its controller. wrap is called with the function
+// before. WrapNewController returns false if controller-runtime has changed; then it does nothing.
+func WrapNewController(bldr *builder.Builder, wrap func(create NewController) NewController) bool {
+	hook, ok := field[NewController](reflect.ValueOf(bldr).Elem(), "newController")
+	if !ok {
+		return false
+	}
+	create := *hook
+	if create == nil {
+		create = controller.NewTyped[reconcile.Request]
+	}
+	*hook = wrap(create)
+	return true
 }

@@ -100,16 +100,20 @@ func TestInputsOfBuilder(t *testing.T) {
 	}
 }
 
-func TestNewControllerOf(t *testing.T) {
+func TestWrapNewController(t *testing.T) {
 	bldr := builder.ControllerManagedBy(&offline.Manager{Cluster: offline.Cluster{Scheme: clientgoscheme.Scheme}}).
 		For(&corev1.Pod{})
-	create, ok := NewControllerOf(bldr)
-	if !ok || *create != nil {
-		t.Fatalf("ok %t, has a function: %t", ok, ok && *create != nil)
-	}
 	want := errors.New("called")
-	//nolint:unparam // The builder's field has this type.
-	*create = func(string, manager.Manager, controller.Options) (controller.Controller, error) { return nil, want }
+	if !WrapNewController(bldr, func(create NewController) NewController {
+		return func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
+			if made, err := create(name, mgr, options); made == nil || err != nil {
+				t.Errorf("the default made the controller %v, error %v", made, err)
+			}
+			return nil, want
+		}
+	}) {
+		t.Fatal("controller-runtime has changed")
+	}
 	if err := bldr.Complete(never); !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
 	}
