@@ -3,8 +3,9 @@
 package fairqueue
 
 import (
-	"container/heap"
+	"cmp"
 	"container/list"
+	"slices"
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
@@ -19,10 +20,9 @@ type order struct {
 	// until that has ended.
 	known map[reconcile.Request]*entry
 	// taken has the priority of a request between Pop and priorityOf.
-	taken  map[reconcile.Request]int
-	levels map[int]*level
-	// highest are the levels as a heap: the highest priority is the first element.
-	highest levelHeap
+	taken map[reconcile.Request]int
+	// levels are sorted, the highest priority first. There are as many as priorities are in use, usually two.
+	levels  []*level
 	turns   map[turnKey]*turn
 	waiting int
 }
@@ -40,8 +40,8 @@ type entry struct {
 
 // level has the turns of one priority, at least one. The first is next.
 type level struct {
-	priority, index int
-	turns           list.List // of *turn
+	priority int
+	turns    list.List // of *turn
 }
 
 // turn has the requests of one namespace at one level, at least one.
@@ -114,7 +114,7 @@ func (o *order) Len() int {
 func (o *order) Pop() reconcile.Request {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	next := o.highest[0].turns.Front().Value.(*turn)
+	next := o.levels[0].turns.Front().Value.(*turn)
 	next.level.turns.MoveToBack(next.at)
 	e := next.entries.Front().Value.(*entry)
 	o.remove(e)
@@ -124,15 +124,14 @@ func (o *order) Pop() reconcile.Request {
 }
 
 func (o *order) insert(e *entry) {
-	at := o.levels[e.priority]
-	if at == nil {
-		at = &level{priority: e.priority}
-		o.levels[e.priority] = at
-		heap.Push(&o.highest, at)
-	}
 	key := turnKey{e.priority, e.request.Namespace}
 	e.turn = o.turns[key]
 	if e.turn == nil {
+		i, exists := o.level(e.priority)
+		if !exists {
+			o.levels = slices.Insert(o.levels, i, &level{priority: e.priority})
+		}
+		at := o.levels[i]
 		e.turn = &turn{key: key, level: at}
 		e.turn.at = at.turns.PushBack(e.turn)
 		o.turns[key] = e.turn
@@ -152,31 +151,12 @@ func (o *order) remove(e *entry) {
 	from.level.turns.Remove(from.at)
 	delete(o.turns, from.key)
 	if from.level.turns.Len() == 0 {
-		heap.Remove(&o.highest, from.level.index)
-		delete(o.levels, from.level.priority)
+		i, _ := o.level(from.level.priority)
+		o.levels = slices.Delete(o.levels, i, i+1)
 	}
 }
 
-type levelHeap []*level
-
-func (h levelHeap) Len() int           { return len(h) }
-func (h levelHeap) Less(i, j int) bool { return h[i].priority > h[j].priority }
-
-func (h levelHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *levelHeap) Push(x any) {
-	added := x.(*level)
-	added.index = len(*h)
-	*h = append(*h, added)
-}
-
-func (h *levelHeap) Pop() any {
-	last := len(*h) - 1
-	removed := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return removed
+// level returns the index of the level of a priority, or where to insert it.
+func (o *order) level(priority int) (index int, exists bool) {
+	return slices.BinarySearchFunc(o.levels, priority, func(l *level, p int) int { return cmp.Compare(p, l.priority) })
 }

@@ -24,7 +24,7 @@ func New(
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	order := &order{
 		known: map[reconcile.Request]*entry{}, taken: map[reconcile.Request]int{},
-		levels: map[int]*level{}, turns: map[turnKey]*turn{},
+		turns: map[turnKey]*turn{},
 	}
 	return &queue{
 		Typed:   workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: controller, Queue: order}),
