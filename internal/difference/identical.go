@@ -22,8 +22,6 @@ func Identical(a, b any) bool {
 		if !va.Field(i).CanInterface() {
 			return reflect.DeepEqual(a, b)
 		}
-	}
-	for i := range va.NumField() {
 		if !identicalField(va.Field(i).Addr().Interface(), vb.Field(i).Addr().Interface()) {
 			return false
 		}

@@ -144,7 +144,7 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleIdempotence, shown: adds,
-		hint: "each reconcile creates an object: search for the existing one, or use a name that does not change",
+		hint: createsHint,
 	},
 	{
 		oracle: finding.OracleIdempotence, cause: finding.CauseNoOpWrite,
@@ -179,7 +179,7 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleQuiescence, shown: failsWith(metav1.StatusReasonAlreadyExists),
-		hint: "an object that exists may belong to another controller: check its owner, and retry later",
+		hint: foreignHint,
 	},
 	{
 		oracle: finding.OracleQuiescence, shown: allFail,
@@ -197,7 +197,7 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleQuiescence, shown: createsEachTime,
-		hint: "each reconcile creates an object: search for the existing one, or use a name that does not change",
+		hint: createsHint,
 	},
 	{
 		oracle: finding.OracleQuiescence, shown: replacesEachTime,
@@ -210,7 +210,7 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleQuiescence, shown: createsInEach,
-		hint: "each reconcile creates an object: search for the existing one, or use a name that does not change",
+		hint: createsHint,
 	},
 
 	{
@@ -292,7 +292,7 @@ var hintTable = []hintRow{
 	},
 	{
 		oracle: finding.OracleEndState, faults: inject.SetOf(inject.Taken, inject.TakenUnnoticed), shown: isAcceptedAsItIs,
-		hint: "an object that exists may belong to another controller: check its owner, and retry later",
+		hint: foreignHint,
 	},
 	{
 		oracle: finding.OracleEndState, shown: isAcceptedAsItIs,
@@ -413,6 +413,8 @@ const (
 	recordedErrorHint = "what the reconcile wrote because of the error remains: write it again when the error is over"
 	notRepeatedHint   = "the write that failed is not repeated, although its error was returned: decide by the current " +
 		"state, not by what was done before"
+	createsHint   = "each reconcile creates an object: search for the existing one, or use a name that does not change"
+	foreignHint   = "an object that exists may belong to another controller: check its owner, and retry later"
 	swallowedHint = "an error is swallowed: return it, so that the request is retried"
 )
 

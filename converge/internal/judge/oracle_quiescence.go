@@ -124,7 +124,7 @@ func (o *quiescenceOracle) notConverged(long string) {
 		switch {
 		case a.Err != nil:
 			v.Message += ", " + v.About + " fails: " + a.Err.Error()
-		case len(o.Trace.Written) > 0:
+		case o.Trace.LastWritten() != "":
 			v.Message += ", the last effect: " + o.Trace.LastWritten()
 			if o.dependsOnTime(a) {
 				v.Details = append(v.Details, fmt.Sprintf(

@@ -111,25 +111,11 @@ func ValueIn(content map[string]any, path specs.Path) specs.Value {
 	var value any = content
 	for _, element := range path {
 		var found bool
-		if value, found = childOf(value, element); !found {
+		if value, found = childrenOf(value)[element]; !found {
 			return specs.Value{Unset: true}
 		}
 	}
 	return specs.Value{Content: value}
-}
-
-// childOf returns a field of an object, or an item of a list.
-func childOf(parent any, element string) (child any, found bool) {
-	switch parent := parent.(type) {
-	case map[string]any:
-		child, found = parent[element]
-	case []any:
-		index, err := strconv.Atoi(strings.Trim(element, "[]"))
-		if err == nil && index < len(parent) {
-			return parent[index], true
-		}
-	}
-	return child, found
 }
 
 const (

@@ -61,7 +61,7 @@ func Recorded(ctx context.Context, err error) {
 // find returns the failure for err that was recorded since the current step started. If there is none, it adds one. The
 // trace stays locked until unlock is called.
 func find(ctx context.Context, err error) (found *failure, unlock func()) {
-	t, _ := ctx.Value(TraceKey{}).(*Trace)
+	t := Of(ctx)
 	if t == nil || err == nil || t.ignores(err) {
 		return nil, nil
 	}

@@ -155,7 +155,7 @@ func Run[T client.Object](
 		ctx = logr.NewContext(ctx, log)
 	}
 
-	trace, _ := ctx.Value(TraceKey{}).(*Trace)
+	trace := Of(ctx)
 	before := trace.length()
 	finished := false
 	defer func() {

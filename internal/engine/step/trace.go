@@ -52,7 +52,7 @@ func (t *Trace) Errors() int64 { return t.errors.Load() }
 
 // Ignores reports whether an error of a step is not a failure, see [Trace.Ignore].
 func Ignores(ctx context.Context, err error) bool {
-	t, _ := ctx.Value(TraceKey{}).(*Trace)
+	t := Of(ctx)
 	return t != nil && t.ignores(err)
 }
 
