@@ -104,30 +104,29 @@ func oldProgram(ctx context.Context, e *apitest.Env, calls *lines) error {
 		return err
 	}
 	defer events.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+	for event := range events.ResultChan() {
+		widget, ok := event.Object.(*unstructured.Unstructured)
+		switch {
+		case ctx.Err() != nil: // the last event is an error
 			return nil
-		case event := <-events.ResultChan():
-			widget, ok := event.Object.(*unstructured.Unstructured)
-			if !ok {
-				return fmt.Errorf("event %v", event)
+		case !ok:
+			return fmt.Errorf("event %v", event)
+		}
+		kept := slices.Contains(widget.GetFinalizers(), oldFinalizer)
+		switch {
+		case event.Type == watch.Deleted: // with the finalizers that it had
+		case widget.GetDeletionTimestamp() != nil && kept:
+			calls.add("delete " + widget.GetName())
+			patch := client.MergeFrom(widget.DeepCopy())
+			widget.SetFinalizers(slices.DeleteFunc(widget.GetFinalizers(), func(f string) bool { return f == oldFinalizer }))
+			if err := c.Patch(ctx, widget, patch); err != nil && ctx.Err() == nil { // the test may end before the answer
+				return err
 			}
-			kept := slices.Contains(widget.GetFinalizers(), oldFinalizer)
-			switch {
-			case event.Type == watch.Deleted: // with the finalizers that it had
-			case widget.GetDeletionTimestamp() != nil && kept:
-				calls.add("delete " + widget.GetName())
-				patch := client.MergeFrom(widget.DeepCopy())
-				widget.SetFinalizers(slices.DeleteFunc(widget.GetFinalizers(), func(f string) bool { return f == oldFinalizer }))
-				if err := c.Patch(ctx, widget, patch); err != nil {
-					return err
-				}
-			case kept:
-				calls.add("sync " + widget.GetName())
-			}
+		case kept:
+			calls.add("sync " + widget.GetName())
 		}
 	}
+	return nil
 }
 
 func newWidget(name string, finalizers ...string) *unstructured.Unstructured {
