@@ -61,22 +61,26 @@ func (l *logLines) add(prefix, args string) {
 // with waits for a line that contains all parts, and returns it.
 func (l *logLines) with(e *env, parts ...string) (found string) {
 	e.Helper()
-	e.Eventually(func() error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-	lines:
-		for _, line := range l.lines {
-			for _, part := range parts {
-				if !strings.Contains(line, part) {
-					continue lines
-				}
-			}
-			found = line
-			return nil
-		}
-		return fmt.Errorf("no line contains %q:\n%s", parts, strings.Join(l.lines, "\n"))
+	e.Eventually(func() (err error) {
+		found, err = l.find(parts...)
+		return err
 	})
 	return found
+}
+
+func (l *logLines) find(parts ...string) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+lines:
+	for _, line := range l.lines {
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				continue lines
+			}
+		}
+		return line, nil
+	}
+	return "", fmt.Errorf("no line contains %q:\n%s", parts, strings.Join(l.lines, "\n"))
 }
 
 // startLogging starts a manager, as start does, that logs to the returned lines.
