@@ -17,7 +17,7 @@ const (
 // Version returns the version of this module, "(devel)" if it was built from a work tree.
 func Version() string { return moduleVersion(modulePath) }
 
-// KubernetesVersion returns the version of kube-apiserver and the controllers, for example "v1.37.1".
+// KubernetesVersion returns the version of kube-apiserver and the controllers, for example "v1.37.2".
 func KubernetesVersion() string { return moduleVersion(kubernetesPath) }
 
 // EtcdVersion returns the version of etcd, for example "v3.7.0".

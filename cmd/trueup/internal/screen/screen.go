@@ -5,7 +5,7 @@
 //
 //	s := screen.New(os.Stdout)
 //	s.Step("Start the sandbox")
-//	s.Done("Kubernetes v1.37.1 is up")
+//	s.Done("Kubernetes v1.37.2 is up")
 package screen
 
 import (
