@@ -123,3 +123,31 @@ func TestTracesNeedNoSDK(t *testing.T) {
 		}
 	}
 }
+
+// TestModulesShareVersions checks that modules build with the versions of the main module. Then they share its compiled
+// packages: with other versions, a first test run takes minutes more.
+func TestModulesShareVersions(t *testing.T) {
+	ours := versions(t, "go.mod")
+	for _, directory := range append([]string{"controlplane"}, libraryModules...) {
+		for required, version := range versions(t, directory+"/go.mod") {
+			if want, ok := ours[required]; ok && version != want {
+				t.Errorf("%s/go.mod requires %s %s, and the main module %s", directory, required, version, want)
+			}
+		}
+	}
+}
+
+// versions returns the versions that a go.mod requires.
+func versions(t *testing.T, name string) map[string]string {
+	t.Helper()
+	required := map[string]string{}
+	for line := range strings.Lines(read(t, name)) {
+		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
+			required[fields[0]] = fields[1]
+		}
+	}
+	if len(required) == 0 {
+		t.Fatalf("%s requires nothing", name)
+	}
+	return required
+}
