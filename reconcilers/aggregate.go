@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,6 +24,7 @@ import (
 
 	"trueup.dev/graph"
 	"trueup.dev/internal/engine/registration"
+	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
@@ -65,6 +67,12 @@ type AggregateReconciler[Type client.Object] struct {
 
 	// Type is the kind of the resource. Defaults to the type parameter; required for unstructured objects and duck types.
 	Type Type
+
+	// WhileServed makes the controller wait until the API server serves the kind of the resource, for example a kind of
+	// a CustomResourceDefinition that is installed later. The manager starts without the kind. When the kind is no longer
+	// served, its informer is stopped, and requests do nothing, see [WhileServed]. Defaults to false: the manager stops
+	// if the kind is not served.
+	WhileServed bool
 
 	// Request names the resource. Requests for other resources are ignored. Required.
 	Request Request
@@ -166,6 +174,12 @@ func (r *AggregateReconciler[T]) setUp(ctx context.Context, mgr Manager, yields 
 	// A resource that does not exist has no watch event.
 	bldr.WatchesRawSource(startSource(r.Request))
 	ctx, record := registration.Begin(ctx, bldr)
+	if r.WhileServed {
+		var err error
+		if mgr, err = root.whileServed(ctx, mgr, bldr, served.ToCreate); err != nil {
+			return nil, err
+		}
+	}
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {
 			return nil, err
@@ -263,6 +277,9 @@ func (r *AggregateReconciler[T]) request(ctx context.Context, req Request, this 
 func (r *AggregateReconciler[T]) fetchAndReconcile(ctx context.Context, req Request, this *request) (Result, error) {
 	resource := r.Type.DeepCopyObject().(T)
 	if err := r.Config.Get(ctx, req.NamespacedName, resource); err != nil {
+		if r.WhileServed && meta.IsNoMatchError(err) {
+			return Result{}, nil
+		}
 		if !apierrs.IsNotFound(err) {
 			logUnlessQuiet(ctx, err, "unable to fetch resource")
 			return Result{}, err

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -490,6 +491,30 @@ func TestAggregateReconciler_FetchFailuresAreLogged(t *testing.T) {
 			equal(t, "failed", tc.res != requeue, err != nil)
 			equal(t, "result", tc.res, got)
 			equal(t, "log", tc.want, lines.messages())
+		})
+	}
+}
+
+// While its kind is not served, a request does nothing.
+func TestAggregateReconciler_KindThatIsNotServed(t *testing.T) {
+	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, SearchedVersions: []string{"v1"}}
+	for name, tc := range map[string]struct {
+		whileServed bool
+		want        error
+		log         []string
+	}{
+		"WhileServed": {whileServed: true},
+		"default":     {want: unserved, log: []string{"unable to fetch resource"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).Fail("get ConfigMap", unserved)
+			log, lines := newLog(0)
+			aggregate := newAggregate(w, func(r *aggregateReconciler) { r.WhileServed = tc.whileServed })
+			got, err := aggregate.Reconcile(withLog(context.Background(), log), testRequest)
+			wantErr(t, tc.want, err)
+			equal(t, "result", reconcilers.Result{}, got)
+			equal(t, "log", tc.log, lines.messages())
+			equal(t, "writes", nil, w.Writes())
 		})
 	}
 }

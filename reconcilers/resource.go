@@ -171,14 +171,10 @@ func (r *ResourceReconciler[T]) setUp(ctx context.Context, mgr Manager, yields b
 	ctx, record := registration.Begin(ctx, bldr)
 	r.checkStatus(ctx, bldr)
 	if r.WhileServed {
-		g, err := gateOf(ctx, r.Config, mgr, bldr)
-		if err != nil {
-			return nil, fmt.Errorf("ResourceReconciler %q: WhileServed: %w", r.Name, err)
+		var err error
+		if mgr, err = root.whileServed(ctx, mgr, bldr, served.ToFinalize); err != nil {
+			return nil, err
 		}
-		if kind, err := r.Config.GroupVersionKindFor(r.Type); err == nil { // otherwise, the builder returns a better error
-			g.cover(r.Name, served.ToFinalize, kind)
-		}
-		mgr = gatedManager{mgr, g}
 	}
 	if r.Setup != nil {
 		if err := r.Setup(ctx, mgr, bldr); err != nil {

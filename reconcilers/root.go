@@ -25,6 +25,7 @@ import (
 	"trueup.dev/internal/engine/fairqueue"
 	"trueup.dev/internal/engine/guard"
 	"trueup.dev/internal/engine/hotloop"
+	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/step"
 	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
@@ -72,6 +73,20 @@ func (r root) builder(mgr Manager, options []builder.ForOption) *Builder {
 		r.takeTurns(bldr)
 	}
 	return observe.Controller(bldr)
+}
+
+// whileServed makes the watches of the resource wait until its kind is served. It returns the manager for the rest of
+// the set-up.
+func (r root) whileServed(ctx context.Context, mgr Manager, bldr *Builder, need served.Need) (Manager, error) {
+	g, err := gateOf(ctx, r.config, mgr, bldr)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: WhileServed: %w", r.kind, r.name, err)
+	}
+	if kind, err := r.config.GroupVersionKindFor(r.resourceType); err == nil {
+		// If the kind is unknown, the builder returns a better error.
+		g.cover(r.name, need, kind)
+	}
+	return gatedManager{mgr, g}, nil
 }
 
 // takeTurns gives the controller a queue in which the namespaces take turns. The options of the user's Setup replace

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -377,6 +378,67 @@ func TestWhileServed_Root(t *testing.T) {
 					return nil
 				})
 			}
+		})
+	}
+}
+
+// A single resource of a kind that is installed late, removed and installed again.
+func TestWhileServed_Aggregate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until it is noticed that a kind is not served")
+	}
+	type object = *unstructured.Unstructured
+	e := newEnv(t)
+	c := newComingAndGoing(e, "single-guests.trueup.dev")
+	var mgr ctrl.Manager
+	e.start(func(ctx context.Context, m ctrl.Manager, cfg reconcilers.Config) error {
+		mgr = m
+		r := &reconcilers.AggregateReconciler[object]{
+			Name: "single-guest", Type: newUnstructured(c.of("v1"), ""), WhileServed: true, Config: cfg,
+			Request: reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: "it"}},
+			DesiredResource: func(_ context.Context, guest object) (object, error) {
+				return guest, unstructured.SetNestedField(guest.Object, "yes", "spec", "welcome")
+			},
+			MergeBeforeUpdate: func(current, desired object) { current.Object["spec"] = desired.Object["spec"] },
+		}
+		return r.SetupWithManager(ctx, m)
+	})
+	inactive := func(want float64) {
+		t.Helper()
+		e.Eventually(func() error {
+			got := apitest.Counted(t, "trueup_inactive_steps", map[string]string{"controller": "single-guest"})
+			if got != want {
+				return fmt.Errorf("trueup_inactive_steps is %v, want %v", got, want)
+			}
+			return nil
+		})
+	}
+	for range 2 {
+		inactive(1)
+		c.install("v1")
+		guest := newUnstructured(c.of("v1"), "it")
+		welcome := func() error {
+			if err := e.Read(guest); err != nil {
+				return err
+			}
+			if spec := guest.Object["spec"]; !cmp.Equal(spec, map[string]any{"welcome": "yes"}) {
+				return fmt.Errorf("the spec is %v", spec)
+			}
+			return nil
+		}
+		e.Eventually(welcome)
+		inactive(0)
+		e.Must(e.Patch(e.Context(), guest, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"welcome":"no"}}`))))
+		e.Eventually(welcome)
+		e.Must(e.Delete(e.Context(), guest))
+		e.Eventually(welcome)
+		c.uninstall()
+		inactive(1)
+		e.Eventually(func() error {
+			if informers := c.informers(mgr); informers > 0 {
+				return fmt.Errorf("%d informers of a kind that is not served", informers)
+			}
+			return nil
 		})
 	}
 }
