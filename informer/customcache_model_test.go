@@ -153,7 +153,7 @@ func listen(t testing.TB, informer *CustomCache) *audience {
 }
 
 // launch starts an informer, and stops it at the end of the test.
-func launch(t testing.TB, informer *CustomCache) (stop func()) {
+func launch(t testing.TB, informer Informer) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -270,7 +270,7 @@ func readsAreFresh(t *testing.T, informer *CustomCache, a *audience, name string
 
 func (c *CustomCache) entriesReady() bool { return isClosed(c.synced) }
 
-func listed(t testing.TB, informer *CustomCache, opts ...client.ListOption) map[string]string {
+func listed(t testing.TB, informer Informer, opts ...client.ListOption) map[string]string {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
 	if err := informer.List(t.Context(), list, opts...); err != nil {

@@ -22,5 +22,6 @@
 //	}
 //	err = controller.SetupWithManager(ctx, view)
 //
-// An operator.InformerController makes the views itself.
+// An operator.InformerController makes the views itself. [WhileServed] is for kinds that may not be served, for example
+// of a CustomResourceDefinition that is installed later.
 package informer

@@ -4,6 +4,7 @@ package informer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -100,6 +101,24 @@ func ExampleCustomCacheSupplier() {
 		return supplier(secrets, mgr, informer.Options{})
 	}
 	_ = supply
+}
+
+// Watch the objects of a kind whose CustomResourceDefinition may be installed later.
+func ExampleWhileServed() {
+	kind := resource.Kind{Schema: resource.NewSimpleSchema(
+		"example.com", "v1", &corev1.Secret{}, &corev1.SecretList{}, resource.WithKind("Certificate"),
+	)}
+	add := func(mgr ctrl.Manager, controller *operator.InformerController, watcher operator.ResourceWatcher) error {
+		objects, err := informer.MetadataOnlySupplier(kind, mgr, informer.Options{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(
+			controller.AddInformer(informer.WhileServed(objects), "certificates"),
+			controller.AddWatcher(watcher, "certificates"),
+		)
+	}
+	_ = add
 }
 
 func ExampleMemoryStore() {

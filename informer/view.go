@@ -37,7 +37,8 @@ import (
 // informers, make a view of a view.
 //
 // View makes no request. While the API server is unreachable, or does not serve the kind, the manager waits and
-// retries. The reason is logged once, and the metric trueup_informer_start_failures_total counts the failures.
+// retries. The reason is logged once, and the metric trueup_informer_start_failures_total counts the failures. It does
+// not wait for an informer of [WhileServed].
 //
 // The metrics of package observe/metrics are enabled for the manager, unless observe.Of(mgr).Remove(metrics.Default())
 // is called, before or afterwards.
@@ -107,6 +108,9 @@ func (i startedInformer) GetCache() cache.Cache { return i }
 // WaitForCacheSync starts the watch of the informer, and waits until the informer has all objects. It retries while
 // the API server is unreachable, so that the manager does not stop.
 func (i startedInformer) WaitForCacheSync(ctx context.Context) bool {
+	if lifecycle.RunsWhileServed(i.Informer) {
+		return i.Informer.WaitForCacheSync(ctx)
+	}
 	err := lifecycle.Retry(ctx, func(ctx context.Context) error {
 		_, err := lifecycle.EventsOf(ctx, i.Informer)
 		return err
@@ -176,6 +180,12 @@ func (c *informedCache) CacheOf(obj client.Object) cache.Cache {
 		return behind.CacheOf(obj)
 	}
 	return of
+}
+
+// KeepsIndexes reports whether the informer of the kind and form of obj has its indexes again after it was removed.
+func (c *informedCache) KeepsIndexes(obj client.Object) bool {
+	keeps, ok := c.to(obj).(interface{ KeepsIndexes(obj client.Object) bool })
+	return ok && keeps.KeepsIndexes(obj)
 }
 
 func (c *informedCache) to(obj runtime.Object) cache.Cache {

@@ -45,7 +45,7 @@ type Controller[Type resource.Object] struct {
 	Handlers []reconcilers.SubReconciler[Type]
 
 	// WhileServed makes the controller run only while the API server serves the kind, see
-	// [reconcilers.ResourceReconciler]. Defaults to false.
+	// [reconcilers.ResourceReconciler]. Set it for an informer of [trueup.dev/informer.WhileServed]. Defaults to false.
 	WhileServed bool
 
 	// SkipStatusUpdate is for kinds whose status belongs to another controller. The controller does not write the

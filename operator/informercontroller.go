@@ -35,7 +35,9 @@ import (
 // handler that wraps one: see [AsOpinionated]. A [Controller] has more options; InformerController is a simpler form
 // of it.
 //
-// Informers may be added and removed at any time. Handlers must be added before the informers of their kind run.
+// Informers may be added and removed at any time. Handlers must be added before the informers of their kind run. For a
+// kind that the API server may not serve, add an informer of [informer.WhileServed]: its handlers are called while the
+// kind is served.
 type InformerController struct {
 	config InformerControllerConfig
 
@@ -387,8 +389,8 @@ func (c *InformerController) add(
 	config.FairNamespaces = c.config.FairNamespaces
 	controller := &Controller[resource.Object]{
 		Name: name, Type: objects.Object(), MaxConcurrentReconciles: c.config.MaxConcurrentReconciles,
-		SkipStatusUpdate: c.config.SkipStatusUpdate,
-		Config:           config,
+		SkipStatusUpdate: c.config.SkipStatusUpdate, WhileServed: lifecycle.RunsWhileServed(objects),
+		Config: config,
 		// A kind is a name within this InformerController. A process may have several.
 		skipNameValidation: new(true),
 	}

@@ -685,13 +685,11 @@ func (i gatedIndexer) IndexField(
 ) error {
 	indexer := i.GetFieldIndexer()
 	gvk, ok := i.gate.covers(i.GetCache(), obj)
-	if !ok {
+	keeps, keepsSome := i.GetCache().(interface{ KeepsIndexes(obj client.Object) bool })
+	if !ok || keepsSome && keeps.KeepsIndexes(obj) {
 		return indexer.IndexField(ctx, obj, field, extract)
 	}
-	i.gate.bldr.WatchesRawSource(&gatedSource{
-		gate: i.gate, kind: gvk, begin: func(ctx context.Context, _ requestQueue) error {
-			return indexer.IndexField(ctx, obj, field, extract)
-		},
-	})
+	begin := func(ctx context.Context, _ requestQueue) error { return indexer.IndexField(ctx, obj, field, extract) }
+	i.gate.bldr.WatchesRawSource(&gatedSource{gate: i.gate, kind: gvk, begin: begin})
 	return nil
 }

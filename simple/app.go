@@ -90,6 +90,7 @@ func NewApp(config AppConfig) (*App, error) {
 	if err := a.makeControllers(kinds); err != nil {
 		return nil, fmt.Errorf("app %q: %w", config.Name, err)
 	}
+	a.checkWhenServed()
 	if err := a.serveWebhooks(); err != nil {
 		return nil, fmt.Errorf("app %q: %w", config.Name, err)
 	}
@@ -105,8 +106,8 @@ func NewApp(config AppConfig) (*App, error) {
 // names those informers. An app runs only once, and the process should end after it.
 //
 // Run first compares the kinds with the API server. It returns an error with the field of each kind that is not
-// served, or that has another plural or scope. While the API server is unreachable, Run retries; the reason is logged
-// once.
+// served, unless WhileServed is set in its ReconcileOptions, or that has another plural or scope. While the API server
+// is unreachable, Run retries; the reason is logged once.
 func (a *App) Run(ctx context.Context) error {
 	if a.config.KubeConfig.Host == "" {
 		return fmt.Errorf("app %q: KubeConfig.Host is required", a.config.Name)

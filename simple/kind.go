@@ -77,6 +77,11 @@ type ReconcileOptions struct {
 	// none.
 	InProgressFinalizer string
 
+	// WhileServed is for a kind that the API server may not serve yet, or no longer. The app starts, and is ready,
+	// without the kind. The handler is called while the kind is served, see [operator.Controller]. Defaults to false:
+	// Run returns an error if the kind is not served.
+	WhileServed bool
+
 	// Namespace is the namespace to watch. Defaults to the Namespaces of the app.
 	Namespace string
 	// LabelFilters are label selectors. Objects must match all of them. Defaults to the selectors of the app.

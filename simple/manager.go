@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"trueup.dev/informer"
+	"trueup.dev/internal/engine/lifecycle"
 	"trueup.dev/internal/serving/loopback"
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
@@ -175,6 +176,9 @@ func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, informer.Infor
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
 	}
+	if h.options.WhileServed {
+		made = informer.WhileServed(made)
+	}
 	view, err := informer.View(mgr, h.name, made)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
@@ -200,6 +204,7 @@ func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, o
 		MaxConcurrentReconciles: cmp.Or(
 			h.options.MaxConcurrentReconciles, int(a.config.InformerConfig.InformerOptions.MaxConcurrentWorkers),
 		),
+		WhileServed:      lifecycle.RunsWhileServed(objects),
 		SkipStatusUpdate: !h.managed, // the status belongs to another controller
 		Config:           config,
 	}

@@ -181,3 +181,16 @@ func TestApp_ComparesKindsWithTheAPIServer(t *testing.T) {
 type nilWatcher struct {
 	operator.TypedWatcher[*Widget]
 }
+
+// Handlers of a kind may share an informer, which either waits for the kind or does not.
+func TestNewAppFindsKindsThatMayNotBeServedForSomeHandlers(t *testing.T) {
+	var calls record
+	config := simple.AppConfig{UnmanagedKinds: []simple.AppUnmanagedKind{
+		{Kind: widgetKind, Watcher: calls.watcher(), ReconcileOptions: simple.ReconcileOptions{WhileServed: true}},
+		{Kind: nodeKind, Watcher: calls.watcher()},
+		{Kind: widgetKind, Watcher: calls.watcher()},
+	}}
+	wantMistakes(t, config, []string{
+		`UnmanagedKinds[2].ReconcileOptions.WhileServed must be true, as for UnmanagedKinds[0], which is the same kind`,
+	})
+}

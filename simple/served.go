@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"trueup.dev/internal/engine/lifecycle"
+	"trueup.dev/observe"
 	"trueup.dev/resource"
 )
 
@@ -29,27 +31,68 @@ func (a *App) waitUntilServed(ctx context.Context) error {
 	return errors.Join(err, errors.Join(found...))
 }
 
+// kindOfApp is a kind in the config of an app.
+type kindOfApp struct {
+	field string
+	kind  resource.Kind
+	// whileServed reports whether the app runs without the kind.
+	whileServed bool
+}
+
+func (a *App) kinds() []kindOfApp {
+	var kinds []kindOfApp
+	for i, k := range a.config.ManagedKinds {
+		field := fmt.Sprintf("ManagedKinds[%d].Kind", i)
+		kinds = append(kinds, kindOfApp{field, k.Kind, k.ReconcileOptions.WhileServed})
+	}
+	for i, k := range a.config.UnmanagedKinds {
+		field := fmt.Sprintf("UnmanagedKinds[%d].Kind", i)
+		kinds = append(kinds, kindOfApp{field, k.Kind, k.ReconcileOptions.WhileServed})
+	}
+	return kinds
+}
+
 // checkServed returns the problems of the kinds, and an error if the request to the API server failed.
 func (a *App) checkServed() (problems, error) {
 	p := problems{}
-	for i := range a.config.ManagedKinds {
-		if err := a.checkKind(&p, fmt.Sprintf("ManagedKinds[%d].Kind", i), a.config.ManagedKinds[i].Kind); err != nil {
-			return nil, err
-		}
-	}
-	for i := range a.config.UnmanagedKinds {
-		if err := a.checkKind(&p, fmt.Sprintf("UnmanagedKinds[%d].Kind", i), a.config.UnmanagedKinds[i].Kind); err != nil {
+	for _, kind := range a.kinds() {
+		if err := a.checkKind(&p, kind); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
+// checkWhenServed logs the problems of kinds that the API server serves later, each time that it does.
+func (a *App) checkWhenServed() {
+	if !slices.ContainsFunc(a.kinds(), func(k kindOfApp) bool { return k.whileServed }) {
+		return
+	}
+	observe.Of(a.mgr).Add(observe.Func(func(_ context.Context, event observe.Event) {
+		e, ok := event.(*observe.KindServed)
+		if !ok || !e.Served {
+			return
+		}
+		p := problems{}
+		for _, kind := range a.kinds() {
+			if kind.whileServed && kind.kind.GroupVersionKind() == e.Kind {
+				_ = a.checkKind(&p, kind) // the kind was just discovered
+			}
+		}
+		if err := errors.Join(p...); err != nil {
+			a.log.Error(err, "the API server serves a kind that differs from the kind of the app")
+		}
+	}))
+}
+
 // checkKind returns an error if the request to the API server failed.
-func (a *App) checkKind(p *problems, field string, kind resource.Kind) error {
+func (a *App) checkKind(p *problems, of kindOfApp) error {
+	field, kind := of.field, of.kind
 	name := kind.GroupKind().String() + "/" + kind.Version()
 	mapping, err := a.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version())
 	switch {
+	case meta.IsNoMatchError(err) && of.whileServed:
+		return nil
 	case meta.IsNoMatchError(err):
 		p.add("%s: the API server does not serve %s; is its CustomResourceDefinition installed?", field, name)
 		return nil

@@ -174,6 +174,16 @@ func (c *AppConfig) handled(p *problems) []*handled {
 
 func (c *AppConfig) validateHandled(p *problems, all []*handled) {
 	keepers := map[string]string{}
+	first := map[schema.GroupVersionKind]*handled{}
+	for _, h := range all { // they may share an informer
+		gvk := h.kind.GroupVersionKind()
+		if before := first[gvk]; before == nil {
+			first[gvk] = h
+		} else if before.options.WhileServed != h.options.WhileServed {
+			p.add("%s.ReconcileOptions.WhileServed must be %t, as for %s, which is the same kind",
+				h.field, before.options.WhileServed, before.field)
+		}
+	}
 	for _, h := range all {
 		h.validate(p)
 		if !h.opinionated {

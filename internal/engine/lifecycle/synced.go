@@ -20,8 +20,18 @@ type Informer interface {
 // ErrNotSynced is the error of an informer that has not synced.
 var ErrNotSynced = errors.New("not all objects are known yet")
 
-// CheckSynced returns an error if an informer has not synced: [ErrNotSynced], or the reason why it cannot sync.
+// RunsWhileServed reports whether an informer runs only while the API server serves its kind. Nothing waits for it.
+func RunsWhileServed(informer Informer) bool {
+	_, ok := informer.(interface{ RunsWhileServed() })
+	return ok
+}
+
+// CheckSynced returns an error if an informer that must have synced has not: [ErrNotSynced], or the reason why it
+// cannot sync.
 func CheckSynced(ctx context.Context, informer Informer) error {
+	if RunsWhileServed(informer) {
+		return nil
+	}
 	events, err := EventsOf(ctx, informer)
 	if err == nil && !events.HasSynced() {
 		err = ErrNotSynced
