@@ -357,6 +357,7 @@ func (s *Kinds) removeInformers(ctx context.Context, gvk schema.GroupVersionKind
 			if form == nil {
 				continue // the scheme has no type for it
 			}
+			form.GetObjectKind().SetGroupVersionKind(gvk) // several kinds may have the Go type
 			if err := g.cluster.Cache.RemoveInformer(ctx, form); err != nil && !meta.IsNoMatchError(err) {
 				g.cluster.Log.Error(err, "unable to stop an informer", "kind", gvk.String())
 			}

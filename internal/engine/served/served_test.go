@@ -5,12 +5,17 @@ package served
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -102,4 +107,33 @@ func TestReadsDoNotWaitForAKindThatIsNotServed(t *testing.T) {
 	expect("another kind", read(guest.GroupVersion().WithKind("Host")), false)
 	kinds.apply(t.Context(), map[schema.GroupVersionKind]bool{guest: true})
 	expect("a kind that is served again", read(guest), false)
+}
+
+// removals records which informers are removed.
+type removals struct {
+	cache.Cache
+	forms []string
+}
+
+func (r *removals) RemoveInformer(_ context.Context, obj client.Object) error {
+	r.forms = append(r.forms, fmt.Sprintf("%T %s", obj, obj.GetObjectKind().GroupVersionKind().Kind))
+	return nil
+}
+
+// The informers of a kind are removed in each form, also if its Go type belongs to several kinds.
+func TestInformersAreRemoved(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, kind := range []string{"Guest", "Host"} {
+		scheme.AddKnownTypeWithName(guest.GroupVersion().WithKind(kind), &corev1.ConfigMap{})
+	}
+	removed := &removals{}
+	kinds := &Kinds{gates: []*member{{
+		cluster: Cluster{Cache: removed, Client: fake.NewClientBuilder().WithScheme(scheme).Build()},
+		kinds:   map[schema.GroupVersionKind]Need{guest: ToCreate},
+	}}}
+	kinds.removeInformers(t.Context(), guest)
+	want := []string{"*unstructured.Unstructured Guest", "*v1.PartialObjectMetadata Guest", "*v1.ConfigMap Guest"}
+	if diff := cmp.Diff(want, removed.forms); diff != "" {
+		t.Errorf("removed informers (-want +got):\n%s", diff)
+	}
 }
