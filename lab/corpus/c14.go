@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -95,6 +96,18 @@ var c14 = []Entry{
 			return &finalReconciler{degradedReconciler{env, true}}
 		}),
 		Correct: with(degradedWorld, func(env converge.Env) reconcile.Reconciler { return &degradedReconciler{env, true} }),
+	},
+	{
+		Name: "c14-kind-not-installed", Class: "C14", Faults: 1,
+		About: "Without the CustomResourceDefinition of buckets, the bucket of a widget is left out. No event reports that " +
+			"the definition is installed later.",
+		Source: writingControllers,
+		Buggy: with(optionalWorld, func(env converge.Env) reconcile.Reconciler {
+			return &optionalReconciler{env.Client, 0}
+		}),
+		Correct: with(optionalWorld, func(env converge.Env) reconcile.Reconciler {
+			return &optionalReconciler{env.Client, time.Minute}
+		}),
 	},
 }
 
@@ -261,4 +274,37 @@ func (r *finalReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 		return reconcile.Result{}, nil
 	}
 	return r.degradedReconciler.Reconcile(ctx, req)
+}
+
+// optionalReconciler creates the bucket of a widget, unless buckets are not installed.
+type optionalReconciler struct {
+	client.Client
+	// retry is the time until it looks again.
+	retry time.Duration
+}
+
+func (r *optionalReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	b := &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, b, func() error {
+		b.Spec.Region = w.Spec.Storage
+		return controllerutil.SetControllerReference(w, b, r.Scheme())
+	})
+	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		log.FromContext(ctx).Info("buckets are not installed")
+		return reconcile.Result{RequeueAfter: r.retry}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func optionalWorld() converge.Scenario {
+	return converge.Scenario{
+		For:   &Widget{},
+		Owns:  []client.Object{&Bucket{}},
+		With:  []converge.Fault{converge.FaultKindRemoved},
+		Steps: converge.Lifecycle(widget("a", WidgetSpec{Storage: "north"}), func(w *Widget) { w.Spec.Storage = "south" }),
+	}
 }

@@ -33,6 +33,8 @@ var (
 // far.
 //
 //	cd lab/corpus && go test -run '^TestReport$' -corpus.report -timeout 3h
+//
+// With -corpus.only and -corpus.out, it adds the measurements of some entries to a report.
 func TestReport(t *testing.T) {
 	if !*reportFlag {
 		t.Skip("only with -corpus.report")
@@ -42,7 +44,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &measurement{only: only}
-	m.report, err = measure.Continue(*outFlag, *partsFlag, len(corpus.All()), len(m.entries(true)))
+	buggy := slices.DeleteFunc(corpus.All(), func(e corpus.Entry) bool { return e.Buggy == nil })
+	m.report, err = measure.Continue(*outFlag, *partsFlag, only, len(corpus.All()), len(buggy))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,9 @@ func TestReport(t *testing.T) {
 		do   func(*testing.T)
 	}{{"costs", m.costs}, {"others", m.others}, {"bugs", m.bugs}, {"alarms", m.alarms}, {"mutants", m.mutants}} {
 		if strings.Contains(*partsFlag, part.name) {
-			m.report.Begin(part.name)
+			if *onlyFlag == "" {
+				m.report.Begin(part.name)
+			}
 			t.Run(part.name, part.do)
 		}
 	}
@@ -182,15 +187,9 @@ func (m *measurement) mutants(t *testing.T) {
 }
 
 func (m *measurement) costs(t *testing.T) {
-	speed, err := measure.Speed(t.Context())
-	if err != nil {
-		t.Error(err)
+	if *onlyFlag == "" {
+		m.costsInGeneral(t)
 	}
-	lines, err := measure.Lines("lines_test.go", "TestFrontend")
-	if err != nil {
-		t.Error(err)
-	}
-	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines = speed, lines })
 	// Sequentially, as in a run of a single test.
 	for _, e := range m.entries(false) {
 		buggy, correct, err := measure.Defaults(t, e)
@@ -203,8 +202,24 @@ func (m *measurement) costs(t *testing.T) {
 	}
 }
 
+// costsInGeneral measures the costs that do not depend on an entry.
+func (m *measurement) costsInGeneral(t *testing.T) {
+	speed, err := measure.Speed(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	lines, err := measure.Lines("lines_test.go", "TestFrontend")
+	if err != nil {
+		t.Error(err)
+	}
+	m.report.Add(func(r *measure.Report) { r.Speed, r.Lines = speed, lines })
+}
+
 // others measures what is not about the entries of the corpus.
 func (m *measurement) others(t *testing.T) {
+	if *onlyFlag != "" {
+		return
+	}
 	large, err := measure.LargeRun(t)
 	if err != nil {
 		t.Error(err)

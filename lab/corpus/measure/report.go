@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -118,8 +119,9 @@ func (r *Report) Begin(part string) {
 }
 
 // Continue returns a report with the measurements of an earlier one, but for some parts, which are measured again:
-// costs, bugs, alarms, mutants and others.
-func Continue(file, parts string, entries, buggy int) (*Report, error) {
+// costs, bugs, alarms, mutants and others. It keeps the measurements of entries whose name does not match only. Mutants
+// are counted in total, so only mutants of new entries can be measured alone.
+func Continue(file, parts string, only *regexp.Regexp, entries, buggy int) (*Report, error) {
 	r := New(entries, buggy)
 	old, err := Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,22 +130,25 @@ func Continue(file, parts string, entries, buggy int) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := only.String() == ""
 	r.Interrupted, r.Measured = old.Interrupted, old.Measured
-	if !strings.Contains(parts, "costs") {
-		r.Usual, r.Speed, r.Lines = old.Usual, old.Speed, old.Lines
+	again := func(part, entry string) bool { return strings.Contains(parts, part) && only.MatchString(entry) }
+	if !strings.Contains(parts, "costs") || !all {
+		r.Speed, r.Lines = old.Speed, old.Lines
 	}
-	if !strings.Contains(parts, "others") {
+	if !strings.Contains(parts, "others") || !all {
 		r.Large, r.Pairs, r.Operators = old.Large, old.Pairs, old.Operators
 	}
-	for _, s := range old.Searches {
-		if part := map[bool]string{true: "costs", false: "bugs"}[s.Budget == 0]; !strings.Contains(parts, part) {
-			r.Searches = append(r.Searches, s)
-		}
+	r.Usual = slices.DeleteFunc(old.Usual, func(s Search) bool { return again("costs", s.Entry) })
+	r.Searches = slices.DeleteFunc(old.Searches, func(s Search) bool {
+		return again(map[bool]string{true: "costs", false: "bugs"}[s.Budget == 0], s.Entry)
+	})
+	measured := func(c Control) bool { return only.MatchString(c.Entry) }
+	if i := slices.IndexFunc(old.Controls, measured); i >= 0 && !all && strings.Contains(parts, "mutants") {
+		return nil, fmt.Errorf("the mutants of %s were measured before, measure those of all entries", old.Controls[i].Entry)
 	}
-	if !strings.Contains(parts, "alarms") {
-		r.Controls = old.Controls
-	}
-	if !strings.Contains(parts, "mutants") {
+	r.Controls = slices.DeleteFunc(old.Controls, func(c Control) bool { return again("alarms", c.Entry) })
+	if !strings.Contains(parts, "mutants") || !all {
 		r.Killed, r.Survivors = old.Killed, old.Survivors
 	}
 	return r, nil
