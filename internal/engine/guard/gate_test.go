@@ -99,6 +99,45 @@ func TestGate_ObjectsThatNeverAppear(t *testing.T) {
 	})
 }
 
+// A request that waits for the cache of a kind runs when the kind is no longer served, and not after the timeout.
+func TestGate_KindThatIsNoLongerServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, reportsVersion := range map[string]bool{"with a version": true, "without": false} {
+			w := newWorld(t)
+			w.reportsVersion = reportsVersion
+			w.reconcile(create(w, "new"))
+			if wait, _ := w.reconcile(nil); wait == 0 {
+				t.Errorf("%s: the request does not wait for the cache", name)
+			}
+			w.unserved = true
+			if wait, live := w.reconcile(nil); wait > 0 || live || w.timeouts > 0 || w.kept() > 0 {
+				t.Errorf("%s: deferred for %v, read live: %v, %d timeouts, %d journals kept",
+					name, wait, live, w.timeouts, w.kept())
+			}
+			if w.live.gets > 0 {
+				t.Errorf("%s: %d requests to the API server", name, w.live.gets)
+			}
+		}
+	})
+}
+
+// For a hot loop, a kind that is no longer served is a change by another client.
+func TestVersions_KindThatIsNoLongerServed(t *testing.T) {
+	w := newWorld(t, configMap("it"))
+	journal := &Journal{}
+	journal.Inspect()
+	ctx := context.WithValue(t.Context(), journalKey{}, journal)
+	w.must(w.cluster.Client().Get(ctx, client.ObjectKeyFromObject(configMap("it")), &corev1.ConfigMap{}))
+	none := func(Object) bool { return false }
+	if journal.Reads().Changed(t.Context(), none) {
+		t.Error("something has changed before the kind is removed")
+	}
+	w.unserved = true
+	if !journal.Reads().Changed(t.Context(), none) {
+		t.Error("nothing has changed after the kind was removed")
+	}
+}
+
 func TestGate_OutcomeUnknown(t *testing.T) {
 	gr := schema.GroupResource{Resource: "configmaps"}
 	reset := &net.OpError{Op: "read", Err: syscall.ECONNRESET}

@@ -123,7 +123,7 @@ func (j *Journal) Written(yield func(Object, State) bool) {
 }
 
 // Changed reports whether a cache holds another version of any of the objects, except those for which leaveOut returns
-// true. Objects that no longer exist have changed.
+// true. Objects that no longer exist, or whose kind is no longer served, have changed.
 func (v Versions) Changed(ctx context.Context, leaveOut func(Object) bool) bool {
 	for object, version := range v {
 		if leaveOut(object) {
@@ -135,7 +135,7 @@ func (v Versions) Changed(ctx context.Context, leaveOut func(Object) bool) bool 
 				continue
 			}
 			switch err := object.cluster.client.Get(ctx, object.NamespacedName, current); {
-			case apierrs.IsNotFound(err), err == nil && current.GetResourceVersion() != version:
+			case apierrs.IsNotFound(err), meta.IsNoMatchError(err), err == nil && current.GetResourceVersion() != version:
 				return true
 			}
 			break

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	clientgotesting "k8s.io/client-go/testing"
@@ -42,7 +44,11 @@ type world struct {
 	reportsVersion bool
 	// omitted holds names of objects that the cache does not contain.
 	omitted map[string]bool
+	// unserved reports whether the kinds are no longer served: the cache has no informers.
+	unserved bool
 }
+
+var errUnserved = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
 
 type journalKey struct{}
 
@@ -135,6 +141,9 @@ type laggingClient struct {
 func (c *laggingClient) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
+	if c.world.unserved {
+		return errUnserved
+	}
 	return c.world.cached.Get(ctx, key, obj, opts...)
 }
 
@@ -163,6 +172,9 @@ type laggingCache struct {
 }
 
 func (c *laggingCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	if c.world.unserved {
+		return nil, errUnserved
+	}
 	return storeInformer{store: &toolscache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string {
 		if !c.world.reportsVersion {
 			return ""

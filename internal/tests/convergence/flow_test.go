@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,41 +71,69 @@ func TestWhileServed(t *testing.T) {
 	}))
 }
 
-// A kind is installed late, and is removed and installed again at any moment. Its objects are made again.
+// A kind is installed late, and is removed and installed again at any moment. Its objects are made again, and what
+// waits for them does not wait forever.
 func TestWhileServed_KindThatComesAndGoes(t *testing.T) {
-	guests := func() *unstructured.Unstructured {
+	type guest = *unstructured.Unstructured
+	newGuest := func() guest {
 		guest := &unstructured.Unstructured{}
 		guest.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceNoStatus"))
 		return guest
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(fixture.GroupVersion.WithKind("ResourceNoStatusList"))
-	s := under(t, func(env converge.Env) sub {
-		return protected(reconcilers.Sequence[*fixture.Resource]{
-			publishes(env, "thing"),
-			&reconcilers.WhileServed[*fixture.Resource]{
-				Kinds: []client.Object{guests()},
-				Reconciler: &reconcilers.ChildReconciler[
-					*fixture.Resource, *unstructured.Unstructured, *unstructured.UnstructuredList,
-				]{
-					ChildType: guests(), ChildListType: list,
-					DesiredChild: func(_ context.Context, parent *fixture.Resource) (*unstructured.Unstructured, error) {
-						child := guests()
-						child.SetNamespace(parent.Namespace)
-						child.SetName(parent.Name)
-						return child, nil
-					},
-					MergeBeforeUpdate: func(_, _ *unstructured.Unstructured) {},
-					ReflectChildStatusOnParent: func(
-						context.Context, *fixture.Resource, *unstructured.Unstructured, error,
-					) {
-					},
-				},
+	child := func() sub {
+		return &reconcilers.ChildReconciler[*fixture.Resource, guest, *unstructured.UnstructuredList]{
+			ChildType: newGuest(), ChildListType: list,
+			DesiredChild: func(_ context.Context, parent *fixture.Resource) (guest, error) {
+				child := newGuest()
+				child.SetNamespace(parent.Namespace)
+				child.SetName(parent.Name)
+				return child, nil
 			},
+			MergeBeforeUpdate:          func(_, _ guest) {},
+			ReflectChildStatusOnParent: func(context.Context, *fixture.Resource, guest, error) {},
+		}
+	}
+	waiting := func(halt error) sub {
+		return &reconcilers.SyncReconciler[*fixture.Resource]{
+			Setup: func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+				bldr.Watches(newGuest(), reconcilers.EnqueueTracked(ctx))
+				return nil
+			},
+			Sync: func(ctx context.Context, resource *fixture.Resource) error {
+				key := client.ObjectKeyFromObject(resource)
+				err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, newGuest())
+				if apierrs.IsNotFound(err) {
+					return halt
+				}
+				if err == nil {
+					report(resource, "guest", "here")
+				}
+				return err
+			},
+		}
+	}
+	for name, inner := range map[string]func() sub{
+		"a child": child,
+		"a halt until the child exists": func() sub {
+			return reconcilers.Sequence[*fixture.Resource]{child(), waiting(reconcilers.ErrHaltSubReconcilers)}
+		},
+		"a durable halt until the child exists": func() sub {
+			return reconcilers.Sequence[*fixture.Resource]{child(), waiting(reconcilers.ErrDurable)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := under(t, func(env converge.Env) sub {
+				return protected(reconcilers.Sequence[*fixture.Resource]{
+					publishes(env, "thing"),
+					&reconcilers.WhileServed[*fixture.Resource]{Kinds: []client.Object{newGuest()}, Reconciler: inner()},
+				})
+			})
+			s.With = []converge.Fault{converge.FaultKindRemoved}
+			prove(t, s)
 		})
-	})
-	s.With = []converge.Fault{converge.FaultKindRemoved}
-	prove(t, s)
+	}
 }
 
 func TestWhile(t *testing.T) {
