@@ -441,4 +441,11 @@ func TestWhileServed_Aggregate(t *testing.T) {
 			return nil
 		})
 	}
+	// Until an absence is noticed, requests fail, and are retried with back-off.
+	labels := map[string]string{"controller": "single-guest"}
+	reconciles := apitest.Counted(t, "controller_runtime_reconcile_total", labels)
+	failures := apitest.Counted(t, "controller_runtime_reconcile_errors_total", labels)
+	if t.Logf("%v reconciles, %v failures", reconciles, failures); reconciles > 150 || failures > 50 {
+		t.Errorf("%v reconciles and %v failures, want at most 150 and 50", reconciles, failures)
+	}
 }
