@@ -30,10 +30,14 @@ type queue struct {
 	// waiting is closed when done reaches target.
 	target  int
 	waiting chan struct{}
-	// timed is the request whose time in the queue is recorded: since is when it was added, and waits are the times.
-	timed reconcile.Request
-	since time.Time
-	waits []time.Duration
+	// timed is the request whose time in the queue is recorded: since is when a worker could have taken it, and waits are
+	// the times. While the request is reconciled, no other worker can take it.
+	timed   reconcile.Request
+	since   time.Time
+	waits   []time.Duration
+	running bool
+	// again reports whether the request was added while it is reconciled.
+	again bool
 }
 
 // queueCount has the counters of a queue.
@@ -77,8 +81,11 @@ func (q *queue) GetWithPriority() (reconcile.Request, int, bool) {
 		if q.count.taken++; q.count.taken == 1 {
 			q.firstTaken = time.Now()
 		}
-		if item == q.timed && !q.since.IsZero() {
-			q.waits, q.since = append(q.waits, time.Since(q.since)), time.Time{}
+		if item == q.timed {
+			q.running = true
+			if !q.since.IsZero() {
+				q.waits, q.since = append(q.waits, time.Since(q.since)), time.Time{}
+			}
 		}
 	}
 	return item, priority, shutdown
@@ -90,6 +97,7 @@ func (q *queue) Get() (reconcile.Request, bool) {
 }
 
 func (q *queue) Done(item reconcile.Request) {
+	q.ended(item)
 	q.PriorityQueue.Done(item)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,6 +106,19 @@ func (q *queue) Done(item reconcile.Request) {
 		close(q.waiting)
 		q.waiting = nil
 	}
+}
+
+// ended records that a request is no longer reconciled.
+func (q *queue) ended(item reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if item != q.timed {
+		return
+	}
+	if q.again {
+		q.since = time.Now()
+	}
+	q.running, q.again = false, false
 }
 
 func (q *queue) adding(items ...reconcile.Request) {
@@ -116,7 +137,11 @@ func (q *queue) adding(items ...reconcile.Request) {
 func (q *queue) due(items ...reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.since.IsZero() && slices.Contains(items, q.timed) {
+	switch {
+	case !slices.Contains(items, q.timed):
+	case q.running:
+		q.again = true
+	case q.since.IsZero():
 		q.since = time.Now()
 	}
 }

@@ -5,6 +5,7 @@ package lab
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -95,4 +96,32 @@ func TestQueue_CountsReconciles(t *testing.T) {
 	if q.started() != started {
 		t.Error("the start has changed")
 	}
+}
+
+// The time in which a request is reconciled itself does not count: no other worker can take it.
+func TestQueue_TimesOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), logr.Discard())
+		defer q.ShutDown()
+		timed := request(1)
+		q.takeWaits(timed.NamespacedName)
+		get := func() {
+			if got, _, _ := q.GetWithPriority(); got != timed {
+				t.Fatalf("got %v", got)
+			}
+		}
+		q.Add(timed)
+		time.Sleep(3 * time.Second)
+		get()
+		q.Add(timed)
+		time.Sleep(time.Minute)
+		q.Done(timed)
+		time.Sleep(5 * time.Second)
+		get()
+		q.Done(timed)
+		want := []time.Duration{3 * time.Second, 5 * time.Second}
+		if diff := cmp.Diff(want, q.takeWaits(timed.NamespacedName)); diff != "" {
+			t.Errorf("waits (-want +got):\n%s", diff)
+		}
+	})
 }
