@@ -39,6 +39,8 @@ type removedKinds struct {
 	// known are the processes that ran when a kind was removed, by the kind. Their mappers still know it, as the mapper
 	// of a manager does.
 	known map[schema.GroupKind][]*Process
+	// returned is how often a kind was served again.
+	returned int
 }
 
 // faultsOf returns the fault that removes a kind, if the reconciler can create all of its objects again.
@@ -65,6 +67,13 @@ func (k *removedKinds) removed(kind schema.GroupKind) ([]*Process, bool) {
 	defer k.mu.Unlock()
 	processes, removed := k.known[kind]
 	return processes, removed
+}
+
+// returns returns how often a kind was served again.
+func (k *removedKinds) returns() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.returned
 }
 
 // any reports whether a kind is not served.
@@ -96,6 +105,7 @@ func (k *removedKinds) remove(gvk schema.GroupVersionKind) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.known, gvk.GroupKind())
+		k.returned++
 		k.trace.Note("api server", "serves "+gvk.Kind+" again")
 		k.scheduler.changed()
 	})

@@ -104,17 +104,18 @@ func (r *run) disturbProcess(p *Process) bool {
 	return disturbed
 }
 
-// waitForPolling lets time pass for requests that poll, and for work that handlers have delayed.
+// waitForPolling lets time pass for requests that poll, for work that handlers have delayed, and until a controller
+// notices that a kind is served again.
 func (r *run) waitForPolling() {
 	for range maxWaits {
 		if r.verdict.Failed() || r.processes.done() {
 			return
 		}
-		changes := r.trace.Changes
+		changes, returns := r.trace.Changes, r.removed.returns()
 		time.Sleep(stayTime)
 		r.scheduler.startSettle()
 		r.work(time.Time{})
-		if r.trace.Changes == changes {
+		if r.trace.Changes == changes && r.removed.returns() == returns {
 			return
 		}
 	}
