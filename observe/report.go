@@ -91,6 +91,8 @@ const (
 	// DeferStaleTimeout means that the caches do not have the last writes after the longest time that a request waits for
 	// them: the reconcile reads from the API server. See [StaleWait].
 	DeferStaleTimeout DeferReason = "StaleTimeout"
+	// DeferLease means that the reconcile does nothing yet, because another process may hold the lease of the manager.
+	DeferLease DeferReason = "Lease"
 )
 
 // ErrorReflected means that an error of a child is shown in the status of its parent, and not returned.

@@ -26,6 +26,7 @@ import (
 
 	"trueup.dev/duck"
 	"trueup.dev/internal/engine/guard"
+	"trueup.dev/internal/engine/lease"
 	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
@@ -109,6 +110,8 @@ type Config struct {
 	owners       *ownerIndexes
 	// hub receives what the reconcilers do. It is nil if the Config was not created for a manager.
 	hub *observe.Hub
+	// lease is the lease of the manager. It is nil without leader election, and if the Config was not created for a manager.
+	lease *lease.Lease
 	// guard records writes. It is nil if the Config was not created for a cluster.
 	guard *guard.Cluster
 	// cache is the cache that Client reads from and that delivers watch events. It is nil if the Config was not created
@@ -137,9 +140,12 @@ const defaultSyncPeriod = 10 * time.Hour
 // The metrics of package observe/metrics are enabled for the manager, unless observe.Of(mgr).Remove(metrics.Default())
 // is called, before or afterwards.
 //
+// If the manager has leader election, controllers neither start a reconcile nor write with the Client of a Config after
+// the lease was released, or has expired because the process was paused: another replica may be the leader.
+//
 // The second argument is ignored and may be nil. Users of earlier versions pass the kind of the resource.
 func NewConfig(mgr ctrl.Manager, _ client.Object, syncPeriod time.Duration) Config {
-	config := Config{syncPeriod: syncPeriod, hub: metrics.Enable(mgr), recorded: &recordedEvents{}}
+	config := Config{syncPeriod: syncPeriod, hub: metrics.Enable(mgr), recorded: &recordedEvents{}, lease: lease.Of(mgr)}
 	if config.noSyncPeriod = syncPeriod <= 0; config.noSyncPeriod {
 		config.syncPeriod = defaultSyncPeriod
 	}
@@ -169,6 +175,7 @@ func (c Config) IsEmpty() bool {
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
 	reads := served.NewClient(cluster.GetClient(), cluster.GetCache())
 	guarded := guard.NewCluster(reads, cluster.GetAPIReader(), served.NewCache(cluster.GetCache(), reads), journalFrom)
+	guarded.Fence(func() error { return c.lease.Check(time.Now()) })
 	duckClient := duck.NewDuckAwareClientWrapper(&formClient{
 		Client: guarded.Client(), cluster: guarded, cache: cluster.GetCache(), cached: readsFromCache(cluster.GetClient()),
 	})
@@ -195,6 +202,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		syncPeriod:   c.syncPeriod,
 		noSyncPeriod: c.noSyncPeriod,
 		hub:          c.hub,
+		lease:        c.lease,
 		guard:        guarded,
 		owners:       newOwnerIndexes(cluster.GetFieldIndexer(), c.hub),
 		cache:        cluster.GetCache(),

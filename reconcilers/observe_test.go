@@ -56,7 +56,7 @@ func TestMetricsAreEnabledByDefault(t *testing.T) {
 var reportedMetrics = []string{
 	"trueup_halted_retries_total", "trueup_halted_waits_total", "trueup_hot_loop_waits_total", "trueup_hot_loops_total",
 	"trueup_reflected_errors_total", "trueup_schema_failures_total", "trueup_stale_cache_timeouts_total",
-	"trueup_stale_cache_waits_total", "trueup_tracked_unwatched_total",
+	"trueup_lease_waits_total", "trueup_stale_cache_waits_total", "trueup_tracked_unwatched_total",
 }
 
 // addedTo is a manager that keeps the controller that is added to it.

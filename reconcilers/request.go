@@ -308,14 +308,22 @@ func (r *request) Value(key any) any {
 	return r.Context.Value(key)
 }
 
+// withoutLease is how long a request waits if another process may hold the lease of the manager. The manager renews the
+// lease or stops.
+const withoutLease = time.Second
+
 // beginRequest prepares the context of one request. If the caches have not yet received the previous writes for the
-// request, wait is greater than 0 and the returned request is nil.
+// request, or another process may hold the lease, wait is greater than 0 and the returned request is nil.
 func (r root) beginRequest(
 	ctx context.Context, requests *requests, scope scope, byController bool,
 ) (_ context.Context, this *request, wait time.Duration) {
 	this = &request{
 		Context: ctx, scope: scope, requests: requests, byController: byController,
 		trace: step.Trace{Ignore: isQuiet, Explain: causeOf}, started: time.Now(),
+	}
+	if byController && r.config.lease.Check(this.started) != nil {
+		r.reportDeferred(ctx, observe.DeferLease)
+		return ctx, nil, withoutLease
 	}
 	loop := hotloop.Entry{}
 	if byController && !r.config.AllowHotLoops {

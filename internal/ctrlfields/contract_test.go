@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"net/http"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -18,17 +19,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"trueup.dev/internal/offline"
 )
 
 // contract is a field of controller-runtime that this package depends on.
@@ -46,6 +55,7 @@ const (
 	setUps   = "converge, plan, graph.Record and wiring tests of set-up functions"
 	options  = "the number of workers, the time limits or the flags of a controller in wiring tests and in converge"
 	unfilled = "the kinds that a manager waits for when it does not start"
+	fencing  = "that a replica which was paused or has released its lease does not write"
 	causes   = "the kind in the causes of a reconcile, and the kind that a controller waits for when it does not start"
 )
 
@@ -68,6 +78,7 @@ func contracts(t *testing.T) []contract {
 			entry = entry.Elem()
 		}
 	}
+	electing := elem(newManager(t))
 	fromCluster := elem(newClient(t, client.Options{}))
 	object, predicates := reflect.TypeFor[client.Object](), reflect.TypeFor[[]predicate.Predicate]()
 	return []contract{
@@ -132,7 +143,30 @@ func contracts(t *testing.T) []contract {
 			fromCluster, "cacheUnstructured", reflect.TypeFor[bool](),
 			"the watch of unstructured objects that are read from the cache",
 		},
+
+		{electing, "Mutex", reflect.TypeFor[sync.Mutex](), fencing},
+		{electing, "started", reflect.TypeFor[bool](), fencing},
+		{electing, "resourceLock", reflect.TypeFor[resourcelock.Interface](), fencing},
+		{reflect.TypeFor[wrapper](), "Manager", reflect.TypeFor[manager.Manager](), fencing + ", with a wrapped manager"},
 	}
+}
+
+// wrapper is a manager as users wrap it.
+type wrapper struct{ ctrl.Manager }
+
+// newManager returns a manager with leader election.
+func newManager(t *testing.T) manager.Manager {
+	t.Helper()
+	mgr, err := ctrl.NewManager((&offline.Cluster{}).GetConfig(), ctrl.Options{
+		Scheme: clientgoscheme.Scheme, LeaderElection: true, LeaderElectionID: "web", LeaderElectionNamespace: "ops",
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return offline.NewMapper(clientgoscheme.Scheme), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
 }
 
 // elem returns the type that a pointer points to.

@@ -26,7 +26,7 @@ type change struct {
 	generation int64
 	state      observe.State // the latest known state of the object
 	halted     bool          // whether a step of the current reconcile halted
-	waits      bool          // whether the current reconcile only waits for the caches
+	waits      bool          // whether the current reconcile only waits for the caches or the lease
 	waiting    prometheus.Gauge
 	duration   prometheus.Observer
 }

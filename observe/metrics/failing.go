@@ -34,7 +34,7 @@ type failing struct {
 // failure is a failed reconcile.
 type failure struct {
 	steps []*step
-	// waits reports whether the current reconcile only waits for the caches.
+	// waits reports whether the current reconcile only waits for the caches or the lease.
 	waits bool
 }
 

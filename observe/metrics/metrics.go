@@ -115,6 +115,12 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		l.failing.waits(e.Run)
 		l.converging.waits(e.Run)
 		l.reported.observe(e)
+	case *observe.Deferred:
+		if e.Reason == observe.DeferLease {
+			l.failing.waits(e.Run)
+			l.converging.waits(e.Run)
+		}
+		l.reported.observe(e)
 	case *observe.ReconcileFinished:
 		l.stuck.remove(e.Run)
 		l.failing.finished(l, e)

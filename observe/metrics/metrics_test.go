@@ -263,6 +263,13 @@ func TestWhichStepFails(t *testing.T) {
 			},
 			want: []string{"{controller=website,step=Website} 1"},
 		},
+		"while another replica may be the leader": {
+			events: []observe.Event{
+				failed("a", "Website"), &observe.Deferred{Run: newRun("a"), Reason: observe.DeferLease},
+				&observe.ReconcileFinished{Run: newRun("a")},
+			},
+			want: []string{"{controller=website,step=Website} 1"},
+		},
 		"until it succeeds after a wait": {
 			events: []observe.Event{
 				failed("a", "Website"), &observe.StaleWait{Run: newRun("a")}, &observe.ReconcileFinished{Run: newRun("a")},

@@ -18,6 +18,7 @@ type reported struct {
 	loopWaits      *prometheus.CounterVec
 	staleWaits     *prometheus.CounterVec
 	staleTimeouts  *prometheus.CounterVec
+	leaseWaits     *prometheus.CounterVec
 	schemaFailures *prometheus.CounterVec
 	indexFailures  *prometheus.CounterVec
 	startFailures  *prometheus.CounterVec
@@ -68,6 +69,10 @@ func newReported() reported {
 			Help: "Reconciles that read from the API server because a cache did not observe an earlier write " +
 				"of the controller in time.",
 		}, []string{"controller"}),
+		leaseWaits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trueup_lease_waits_total",
+			Help: "Reconciles deferred because another process may hold the lease of the manager.",
+		}, []string{"controller"}),
 		schemaFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trueup_schema_failures_total",
 			Help: "Number of failed attempts to read the defaults of a kind from the API server. " +
@@ -114,8 +119,8 @@ func newReported() reported {
 func (m *reported) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.haltedRetries, m.haltedWaits, m.reflected, m.unwatched, m.loops, m.loopWaits, m.staleWaits, m.staleTimeouts,
-		m.schemaFailures, m.indexFailures, m.startFailures, m.storeErrors, m.liveReads, m.calls, m.exhausted, m.remembered,
-		m.inactive,
+		m.leaseWaits, m.schemaFailures, m.indexFailures, m.startFailures, m.storeErrors, m.liveReads, m.calls, m.exhausted,
+		m.remembered, m.inactive,
 	}
 }
 
@@ -168,6 +173,8 @@ func (m *reported) deferred(e *observe.Deferred) {
 		m.loopWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	case observe.DeferStaleTimeout:
 		m.staleTimeouts.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
+	case observe.DeferLease:
+		m.leaseWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	}
 }
 

@@ -24,6 +24,9 @@ func TestWhatReportedEventsCount(t *testing.T) {
 		"trueup_stale_cache_timeouts_total{controller=web} 1": {
 			&observe.Deferred{Reconciler: "web", Reason: observe.DeferStaleTimeout},
 		},
+		"trueup_lease_waits_total{controller=web} 1": {
+			&observe.Deferred{Reconciler: "web", Reason: observe.DeferLease},
+		},
 		"trueup_halted_retries_total{controller=web} 1": {
 			&observe.Deferred{Reconciler: "web", Reason: observe.DeferHaltRetry},
 		},

@@ -27,6 +27,8 @@ type Cluster struct {
 	live    client.Reader
 	cache   cache.Cache
 	journal func(ctx context.Context) *Journal
+	// fenced returns an error while writes are refused.
+	fenced func() error
 
 	// types holds the Go types that have been read, for fast lookups.
 	types sync.Map
@@ -44,10 +46,14 @@ func NewCluster(
 	cached client.Client, live client.Reader, informers cache.Cache, journal func(ctx context.Context) *Journal,
 ) *Cluster {
 	return &Cluster{
-		client: cached, live: live, cache: informers, journal: journal,
+		client: cached, live: live, cache: informers, journal: journal, fenced: func() error { return nil },
 		forms: map[schema.GroupKind][]Form{}, watched: map[Form]bool{}, selective: map[Form]bool{},
 	}
 }
+
+// Fence makes the client return the error of check instead of a write, if it is not nil. It must be called before the
+// client is used.
+func (c *Cluster) Fence(check func() error) { c.fenced = check }
 
 // Watch records that objects like this one are watched through the cache, so their informer exists. On a nil Cluster it
 // does nothing.

@@ -17,6 +17,7 @@ import (
 )
 
 // Client returns a client that records writes in the journals, and bypasses the cache for requests that must read live.
+// It makes no writes while the cluster is fenced.
 func (c *Cluster) Client() client.Client { return call.NewClient(c.client, c.do) }
 
 // thirdPerson has the verbs of writes of objects as changes describe them.
@@ -26,6 +27,11 @@ var thirdPerson = map[call.Verb]string{
 
 func (c *Cluster) do(ctx context.Context, r call.Call) error {
 	isSub := r.OfSubresource()
+	if !r.IsRead() {
+		if err := c.fenced(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.IsRead() && !isSub:
 		return c.read(ctx, &r)

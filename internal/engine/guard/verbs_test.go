@@ -4,8 +4,10 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,6 +233,30 @@ func TestGate_NothingToWaitFor(t *testing.T) {
 			w.reconcile(func(ctx context.Context, c client.Client) { w.must(do(ctx, c)) })
 			if wait, live := w.reconcile(nil); wait > 0 || live {
 				t.Errorf("the request is deferred for %v, reads live: %v", wait, live)
+			}
+			if w.kept() > 0 {
+				t.Errorf("got %d journals, want none", w.kept())
+			}
+		})
+	}
+}
+
+func TestNoVerbWritesWhileTheClusterIsFenced(t *testing.T) {
+	refused := errors.New("refused")
+	for verb, do := range verbs {
+		t.Run(verb, func(t *testing.T) {
+			w := given(t)
+			w.cluster.Fence(func() error { return refused })
+			before, after := &corev1.ConfigMapList{}, &corev1.ConfigMapList{}
+			w.must(w.server.List(t.Context(), before))
+			w.reconcile(func(ctx context.Context, c client.Client) {
+				if err := do(ctx, c); !errors.Is(err, refused) {
+					t.Errorf("got the error %v, want %v", err, refused)
+				}
+			})
+			w.must(w.server.List(t.Context(), after))
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("objects on the server (-before +after):\n%s", diff)
 			}
 			if w.kept() > 0 {
 				t.Errorf("got %d journals, want none", w.kept())
