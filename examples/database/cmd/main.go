@@ -38,10 +38,15 @@ func init() {
 func main() {
 	var metricsAddr, probeAddr, backups string
 	var leaderElect, enableWebhooks bool
+	var leaseNamespace string
 	var webhookOptions webhook.Options
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address of the metrics endpoint; 0 disables it.")
 	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz.")
 	flag.BoolVar(&leaderElect, "leader-elect", false, "Elect one of several managers as the active one.")
+	flag.StringVar(
+		&leaseNamespace, "leader-election-namespace", "",
+		"The namespace of the lease. The default is the namespace of the pod; outside of a pod it has no default.",
+	)
 	flag.StringVar(&backups, "backups", "backups", "The directory that replaces a backup service.")
 	flag.BoolVar(&enableWebhooks, "enable-webhooks", true, "Serve the admission webhooks, which need a certificate.")
 	flag.StringVar(
@@ -66,12 +71,13 @@ func main() {
 	plan.Main(scheme, setUp)
 
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		Scheme:                 scheme,
-		Metrics:                metricsserver.Options{BindAddress: metricsAddr},
-		WebhookServer:          webhook.NewServer(webhookOptions),
-		HealthProbeBindAddress: probeAddr,
-		LeaderElection:         leaderElect,
-		LeaderElectionID:       "database.trueup.dev",
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: metricsAddr},
+		WebhookServer:           webhook.NewServer(webhookOptions),
+		HealthProbeBindAddress:  probeAddr,
+		LeaderElection:          leaderElect,
+		LeaderElectionNamespace: leaseNamespace,
+		LeaderElectionID:        "database.trueup.dev",
 		// The next leader does not wait until the lease expires. This is safe because nothing runs after the manager has
 		// stopped: main ends, and with it what is left of reconciles that did not stop in time.
 		LeaderElectionReleaseOnCancel: true,
