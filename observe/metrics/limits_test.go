@@ -5,6 +5,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,54 @@ func TestLabelsHaveNoNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Errorf("series of 10 and of 10,000 objects (-10 +10,000):\n%s", diff)
+	}
+}
+
+// TestMemoryDoesNotGrowWithObjects compares the memory of the metrics after 20,000 objects, twice as many as are kept,
+// and after 100,000.
+func TestMemoryDoesNotGrowWithObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends events of 100,000 objects")
+	}
+	heapAfter := func(objects int) int64 {
+		before := heap()
+		registry := prometheus.NewRegistry()
+		l, err := New(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy(l, objects)
+		failAll(l, objects)
+		defer runtime.KeepAlive(l)
+		return heap() - before
+	}
+	few, many := heapAfter(2*maxObjects), heapAfter(100_000)
+	t.Logf("%d KB with 20,000 objects, %d KB with 100,000", few>>10, many>>10)
+	if few < 100<<10 {
+		t.Errorf("only %d bytes are measured", few)
+	}
+	// A map in which elements replace others may double.
+	if many > 2*few {
+		t.Errorf("the metrics have %d bytes with 100,000 objects, and %d with 20,000", many, few)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // a second collection frees what finalizers and pools held
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// failAll sends events of objects that are created and fail.
+func failAll(l observe.Listener, objects int) {
+	for i := range objects {
+		name := fmt.Sprintf("object-%d", i)
+		created := observe.Cause{Type: observe.CauseObject, Verb: observe.Created, At: start}
+		created.SetObjects(nil, object(name, 1, 0, ""))
+		run := newRun(name, created)
+		send(l, &observe.ReconcileStarted{Run: run}, &observe.ReconcileFinished{Run: run, Err: errTest})
 	}
 }
 
@@ -107,13 +156,7 @@ func TestStepsAreLimited(t *testing.T) {
 
 func TestObjectsAreLimited(t *testing.T) {
 	got := recorded(t, func(l observe.Listener) {
-		for i := range maxObjects + 10 {
-			name := fmt.Sprintf("object-%d", i)
-			created := observe.Cause{Type: observe.CauseObject, Verb: observe.Created, At: start}
-			created.SetObjects(nil, object(name, 1, 0, ""))
-			run := newRun(name, created)
-			send(l, &observe.ReconcileStarted{Run: run}, &observe.ReconcileFinished{Run: run, Err: errTest})
-		}
+		failAll(l, maxObjects+10)
 		kept := l.(*listener)
 		if len(kept.failing.objects) != maxObjects || len(kept.converging.objects) != maxObjects {
 			t.Errorf("kept %d failing and %d converging objects", len(kept.failing.objects), len(kept.converging.objects))
