@@ -10,13 +10,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -110,7 +113,8 @@ type Config struct {
 	owners       *ownerIndexes
 	// hub receives what the reconcilers do. It is nil if the Config was not created for a manager.
 	hub *observe.Hub
-	// lease is the lease of the manager. It is nil without leader election, and if the Config was not created for a manager.
+	// lease is the lease of the manager. It is nil without leader election, and if the Config was not created for a
+	// manager.
 	lease *lease.Lease
 	// guard records writes. It is nil if the Config was not created for a cluster.
 	guard *guard.Cluster
@@ -206,6 +210,36 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		guard:        guarded,
 		owners:       newOwnerIndexes(cluster.GetFieldIndexer(), c.hub),
 		cache:        cluster.GetCache(),
+	}
+}
+
+// CacheTransform returns a transformation for the DefaultTransform of a manager's cache.Options. It removes from each
+// object in the cache what takes memory and what reconcilers rarely need: the managed fields, and the value of the
+// annotation kubectl.kubernetes.io/last-applied-configuration. The reconcilers of this package read both from the API
+// server when they matter, see docs/scale.md. An update with the Client of a Config keeps the annotation. An update
+// with another client that reads from this cache empties it.
+//
+// The functions of then are called with the rest. They must not remove what a controller compares or updates: an update
+// sends the whole object as it was in the cache, and removes from the API server what was removed from the cache.
+func CacheTransform(then ...toolscache.TransformFunc) toolscache.TransformFunc {
+	removeManagedFields := cache.TransformStripManagedFields()
+	return func(obj any) (any, error) {
+		obj, err := removeManagedFields(obj)
+		if err != nil {
+			return nil, err
+		}
+		if accessor, err := meta.Accessor(obj); err == nil {
+			if annotations := accessor.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != guard.Removed {
+				annotations[corev1.LastAppliedConfigAnnotation] = guard.Removed
+				accessor.SetAnnotations(annotations)
+			}
+		}
+		for _, transform := range then {
+			if obj, err = transform(obj); err != nil {
+				return nil, err
+			}
+		}
+		return obj, nil
 	}
 }
 

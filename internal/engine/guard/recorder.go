@@ -48,6 +48,11 @@ func (c *Cluster) do(ctx context.Context, r call.Call) error {
 		// from a cache.
 		return r.Do(ctx, c.client)
 	}
+	if r.Verb == call.Update && !isSub {
+		if err := c.restore(ctx, r.Object); err != nil {
+			return err
+		}
+	}
 	inspected := c.inspectWrite(ctx, thirdPerson[r.Verb], r.Subresource, r.Object)
 	if owner := ctx.Value(fieldOwnerKey{}); owner != nil && !isSub {
 		r.Prepend(owner)

@@ -30,6 +30,7 @@ type flags struct {
 	timeout    time.Duration
 	logging    bool
 	observe    string
+	reduce     bool
 	quiet      bool
 	from       string
 	json       string
@@ -82,6 +83,9 @@ instead, in the namespace ` + lab.Namespace + `, which is emptied.`,
 	set.StringVar(
 		&f.observe, "observe", defaults.Observe,
 		"what observes the controllers of trueup: "+strings.Join(lab.Observers(), ", ")+" (with a reader)",
+	)
+	set.BoolVar(
+		&f.reduce, "reduce-cache", false, "remove from the caches of all controllers what reconcilers.CacheTransform removes",
 	)
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "do not print progress")
 	set.StringVar(&f.from, "from", "", "do not measure; print the results of a `file` written with --json")
@@ -170,6 +174,7 @@ func (f *flags) measure(cmd *cobra.Command, o lab.Options) (*report.Run, error) 
 func (f *flags) options() (lab.Options, error) {
 	o := lab.Defaults()
 	o.Rounds, o.Workers, o.Timeout, o.Logging = f.rounds, f.workers, f.timeout, f.logging
+	o.ReduceCache = f.reduce
 	var errs []error
 	mistake := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 

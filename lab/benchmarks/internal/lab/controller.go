@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -29,6 +30,7 @@ import (
 	"trueup.dev/internal/engine/fairqueue"
 	"trueup.dev/lab/benchmarks/internal/api"
 	"trueup.dev/lab/benchmarks/internal/traffic"
+	"trueup.dev/reconcilers"
 )
 
 // gracePeriod is the time that in-flight reconciles have to finish.
@@ -124,7 +126,12 @@ func (t *Trial) start(
 		cfg.Wrap(traffic.Delay(t.Latency))
 	}
 	cfg.Wrap(t.counter.Wrap) // outside of the delay: a delayed request is in flight
+	cached := cache.Options{}
+	if t.options.ReduceCache {
+		cached.DefaultTransform = reconcilers.CacheTransform()
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Cache:                   cached,
 		Scheme:                  t.scheme,
 		Logger:                  wiring.log,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},

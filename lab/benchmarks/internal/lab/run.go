@@ -36,6 +36,8 @@ type Options struct {
 	Logging bool
 	// Observe is what observes the controllers that are built with trueup: one of [Observers].
 	Observe string
+	// ReduceCache removes from the caches of all controllers what [reconcilers.CacheTransform] removes.
+	ReduceCache bool
 	// Sandbox selects the control plane of each measurement. On an existing cluster, all objects are removed after
 	// each.
 	Sandbox sandbox.Options
