@@ -68,6 +68,7 @@
 //   - [trueup.dev/plan]: what controllers would change in a cluster, before they do it
 //   - [trueup.dev/graph]: what a program consists of, and what its reconcilers own, watch and write
 //   - [trueup.dev/graph/rbac]: the permissions of a program, compared with a role and with a run
+//   - [trueup.dev/shards]: divide the objects among several replicas that run at the same time
 //   - [trueup.dev/console]: web pages that show why objects were reconciled, and what failed
 //   - [trueup.dev/observe]: what controllers do: causes, steps, calls and results
 //   - [trueup.dev/observe/logs]: one log line for each reconcile that did something

@@ -7,11 +7,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/reconcilers"
+	"trueup.dev/shards"
 )
 
 // region scale-cache
@@ -39,3 +46,40 @@ func TestScale_theCacheHoldsLessOfEachObject(t *testing.T) {
 		t.Errorf("got %+v", object.ObjectMeta)
 	}
 }
+
+func startReplica(restConfig *rest.Config, scheme *runtime.Scheme) error {
+	// region scale-replica
+	// In Kubernetes, the name of the shard is the name of the pod, and the Leases are in its namespace.
+	shard, err := shards.New(shards.Options{
+		Ring:  "websites",
+		Kinds: []client.Object{&websitev1.Website{}, &corev1.ConfigMap{}}, // the reconciled kind, and its children
+	})
+	if err != nil {
+		return err
+	}
+	options, err := shard.ManagerOptions(restConfig, ctrl.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, options)
+	if err != nil {
+		return err
+	}
+	config := reconcilers.NewConfig(mgr, &websitev1.Website{}, 0)
+	config.Shard = shard
+	// endregion
+	_ = config
+	return nil
+}
+
+func plainReplica(mgr ctrl.Manager, shard *shards.Shard, reconciler reconcile.Reconciler) error {
+	// region scale-plain
+	err := ctrl.NewControllerManagedBy(mgr).
+		For(&websitev1.Website{}, builder.WithPredicates(shard.Predicate(predicate.GenerationChangedPredicate{}))).
+		Owns(&corev1.ConfigMap{}).
+		Complete(shard.Reconciler(mgr.GetClient(), &websitev1.Website{}, reconciler))
+	// endregion
+	return err
+}
+
+var _, _ = startReplica, plainReplica

@@ -136,6 +136,12 @@ func writeObserved(ctx context.Context, resource client.Object) error {
 	return err
 }
 
+// isDivided reports whether the resources are divided among replicas, so that the cache may lack one that exists.
+func isDivided(ctx context.Context) bool {
+	config, err := reconcilers.RetrieveOriginalConfig(ctx)
+	return err == nil && config.Shard != nil
+}
+
 // isStored reports whether a resource still exists on the API server.
 func isStored(ctx context.Context, resource client.Object) (bool, error) {
 	config, err := reconcilers.RetrieveOriginalConfig(ctx)

@@ -177,6 +177,15 @@ func (l *ledger) absent(key types.NamespacedName) (last client.Object, certain b
 	return last, certain
 }
 
+// moved forgets a resource that another replica handles now, unless the cache has it again.
+func (l *ledger) moved(obj client.Object) {
+	l.with(client.ObjectKeyFromObject(obj), func(r *record) {
+		if r.latest == nil && r.known != nil && r.known.GetUID() == obj.GetUID() {
+			r.forget()
+		}
+	})
+}
+
 // forget drops everything that is known of a resource.
 func (r *record) forget() {
 	r.acked, r.known, r.deleted, r.pending = nil, nil, nil, nil

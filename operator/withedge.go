@@ -34,7 +34,8 @@ var (
 //     resource is unchanged, and the cache was resynced (Resync) or OnlyChanges is false.
 //   - Updated: the resource differs from the state that was last handled, in a field that React selects.
 //   - Deleted: the resource is being deleted and has one of Finalizers. Or it no longer exists and its deletion was
-//     not handled, which only a [Controller] detects. If another resource of the same name replaces it, the deletion
+//     not handled, which only a [Controller] detects. A resource that another replica has taken over is not deleted: it
+//     is forgotten, see Shard of [reconcilers.Config]. If another resource of the same name replaces it, the deletion
 //     is handled first and the creation second. A tree of reconcilers sees a deletion timestamp on a resource that
 //     no longer exists.
 //
@@ -263,8 +264,12 @@ func (r *WithEdge[T]) Absent(ctx context.Context, req reconcilers.Request) (reco
 	if !ok {
 		return reconcilers.Result{}, nil
 	}
-	if !certain {
-		if exists, err := isStored(ctx, resource); exists || err != nil {
+	if divided := isDivided(ctx); !certain || divided {
+		exists, err := isStored(ctx, resource)
+		if exists && certain {
+			r.ledger.moved(resource)
+		}
+		if exists || err != nil {
 			return reconcilers.Result{}, err
 		}
 	}

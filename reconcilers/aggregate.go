@@ -226,6 +226,10 @@ func (r *AggregateReconciler[T]) Validate(ctx context.Context) error {
 	if r.Request.Name == "" {
 		problems.add("AggregateReconciler %q must define Request", r.Name)
 	}
+	if r.Config.Shard != nil {
+		problems.add("AggregateReconciler %q must not define Config.Shard: its resource cannot be divided among replicas",
+			r.Name)
+	}
 	r.defaults.validate(&problems, fmt.Sprintf("AggregateReconciler %q", r.Name))
 	if manager, ok := r.AggregateObjectManager.(FinalizerHolder); ok && manager.HeldFinalizer() != "" {
 		problems.add("AggregateReconciler %q must not define a Finalizer on AggregateObjectManager, "+

@@ -113,6 +113,10 @@ func (c *children[T, CT]) validate(problems *problems, reconciler string) {
 func (c *children[T, CT]) declare(ctx context.Context, problems *problems, by any) {
 	c.by = by
 	problems.requests(ctx, c.reconciler, false)
+	if config, err := RetrieveConfig(ctx); err == nil && c.skipOwnerReference && config.divides(c.childType) {
+		problems.add("%s must not skip owner references: the kind is one of the Kinds of Config.Shard, and only children "+
+			"with an owner reference move with their parent", c.reconciler)
+	}
 	if declared := declarationsFrom(ctx); declared != nil {
 		c.declared = declared
 	}
@@ -167,6 +171,9 @@ func (c *children[T, CT]) setup(ctx context.Context, mgr Manager, bldr *Builder)
 	config.watch(mgr, bldr, watched, EnqueueTracked(ctx))
 	if c.sharesWith(config) {
 		c.shared = gvk
+	}
+	if config.divides(c.childType) {
+		config.guard.Select(watched) // a child of another replica, which is written once, never appears
 	}
 	form := guard.NewForm(gvk, watched)
 	if err := wiringFrom(ctx).add(ctx, config, bldr, form, watched, c.childListType, c.heldFinalizer()); err != nil {
@@ -361,10 +368,11 @@ func (c *children[T, CT]) adoptAndManage(ctx context.Context, parent T, actual, 
 		return none, err
 	}
 	config := RetrieveConfigOrDie(ctx)
-	if exists(actual) || config.cache == nil && c.listOptions == nil {
+	mayHide := c.listOptions != nil || config.lacks(c.childType)
+	if exists(actual) || config.cache == nil && !mayHide {
 		return c.manageOne(ctx, parent, actual, desired)
 	}
-	if c.listOptions != nil || config.guard.Selects(c.childType) {
+	if mayHide {
 		if hidden, found := c.hidden(ctx, parent, desired); found {
 			actual = hidden
 		}
@@ -392,11 +400,14 @@ func (c *children[T, CT]) hidden(ctx context.Context, parent T, desired CT) (CT,
 	if err != nil || !metav1.IsControlledBy(existing, parent) || existing.GetDeletionTimestamp() != nil {
 		return existing, false
 	}
-	if config.guard.Selects(c.childType) || c.listOptions == nil {
+	if config.lacks(c.childType) || c.listOptions == nil {
 		journalFrom(ctx).NoteUnseen() // its deletion may go unnoticed
 	}
 	return existing, true
 }
+
+// lacks reports whether the cache is known to lack objects like this one.
+func (c *Config) lacks(obj client.Object) bool { return c.guard.Selects(obj) || c.divides(obj) }
 
 func (c *children[T, CT]) manageOne(ctx context.Context, parent T, actual, desired CT) (managed CT, err error) {
 	if nilcheck.IsNilPointer(desired) && exists(actual) {

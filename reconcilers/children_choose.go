@@ -500,8 +500,11 @@ func (c *children[T, CT]) adopt(ctx context.Context, parent T, desired CT) (CT, 
 		return blank, nil
 	}
 	config := RetrieveConfigOrDie(ctx)
-	candidate := empty.Like(c.childType)
-	switch err := config.Get(ctx, client.ObjectKeyFromObject(desired), candidate); {
+	candidate, reader := empty.Like(c.childType), client.Reader(config.Client)
+	if config.divides(c.childType) && config.APIReader != nil {
+		reader = config.APIReader // no cache has an object without the label of a replica
+	}
+	switch err := reader.Get(ctx, client.ObjectKeyFromObject(desired), candidate); {
 	case apierrs.IsNotFound(err):
 		return blank, nil
 	case err != nil:

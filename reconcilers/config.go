@@ -34,6 +34,7 @@ import (
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/observe"
 	"trueup.dev/observe/metrics"
+	"trueup.dev/shards"
 	"trueup.dev/tracker"
 )
 
@@ -102,6 +103,12 @@ type Config struct {
 	// [AggregateReconciler] also its name, and a hash of the path of the Go module of the main package, without its
 	// major version.
 	FieldOwner string
+
+	// Shard is this replica, if the objects are divided among several replicas that run at the same time. The
+	// reconcilers then release resources that move to another replica, before anything else happens, and children get
+	// the label of the replica that creates them. Predicates do not hold back the events that ask for it. WithCluster
+	// drops it. See package trueup.dev/shards. Defaults to nil: the objects are not divided.
+	Shard *shards.Shard
 
 	// formerOwners are the field owners of earlier versions, or nil.
 	formerOwners *[]string
@@ -317,6 +324,9 @@ func (c Config) track(ctx context.Context, ref tracker.Reference, tracked runtim
 	if s.watched.lacks(kind) {
 		c.warnUnwatched(ctx, s.watched, kind, tracked)
 	}
+	if c.Shard != nil && c.Shard.Divides(kind, c.Scheme()) {
+		c.warnDivided(ctx, s.watched, kind)
+	}
 	return s.watched.deliveries(c.cache, kind)
 }
 
@@ -331,6 +341,15 @@ func reportTracked(ctx context.Context, ref tracker.Reference) {
 		tracked.Selector = ref.Selector.String()
 	}
 	observe.ReportTracked(ctx, tracked)
+}
+
+// divides reports whether objects like this one are divided among replicas.
+func (c *Config) divides(obj client.Object) bool {
+	if c.Shard == nil || c.Client == nil {
+		return false
+	}
+	gvk, err := c.GroupVersionKindFor(obj)
+	return err == nil && c.Shard.Divides(gvk.GroupKind(), c.Scheme())
 }
 
 // forget removes the references that a deleted resource of the root reconciler has tracked, if the tracker supports

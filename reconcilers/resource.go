@@ -27,6 +27,7 @@ import (
 	"trueup.dev/internal/engine/served"
 	"trueup.dev/internal/engine/setupcheck"
 	"trueup.dev/internal/engine/step"
+	"trueup.dev/internal/objects/empty"
 	"trueup.dev/internal/objects/nilcheck"
 	"trueup.dev/internal/objects/servedstatus"
 	"trueup.dev/validation"
@@ -103,7 +104,7 @@ type ResourceReconciler[Type client.Object] struct {
 
 	// ReconcileAbsent is called if the resource of a request does not exist, for example to release in-memory state of
 	// a deleted resource. Use [WithFinalizer] for cleanup that must not be missed: a controller that is not running
-	// misses the deletion. Optional.
+	// misses the deletion. With Config.Shard, it is not called for a resource that another replica has. Optional.
 	ReconcileAbsent func(ctx context.Context, req Request) (Result, error)
 
 	// SkipResource reports whether to ignore a resource. Optional.
@@ -242,6 +243,10 @@ func (r *ResourceReconciler[T]) Validate(ctx context.Context) error {
 		problems.add("ResourceReconciler %q must have a type with Status.Conditions of type []metav1.Condition to use "+
 			"Config.LoopCondition", r.Name)
 	}
+	if r.Config.Shard != nil && r.Config.Client != nil && !nilcheck.IsNilPointer(r.Type) && !r.Config.divides(r.Type) {
+		problems.add("ResourceReconciler %q must have a type that is one of the Kinds of Config.Shard, or no Config.Shard",
+			r.Name)
+	}
 	if err := problems.err(); err != nil {
 		return err
 	}
@@ -304,6 +309,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, byCo
 	if byController {
 		r.watched.warnNotSetUp(ctx, root)
 	}
+	if ours, result, err := root.admit(ctx, req, !r.cached.Empty()); !ours || err != nil {
+		return result, err
+	}
 	ctx, this, wait := root.beginRequest(ctx, &r.requests, r.scope(req), byController)
 	if wait > 0 {
 		return Result{RequeueAfter: wait}, nil
@@ -336,6 +344,16 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 		}
 		logUnlessQuiet(ctx, err, "unable to fetch resource")
 		return Result{}, err
+	}
+	if r.Config.Shard != nil {
+		// The resource may have been read from the API server, which also has the resources of other replicas.
+		ours, result, err := r.Config.Shard.Admit(ctx, r.Config.Client, resource)
+		switch {
+		case err != nil || result.RequeueAfter > 0:
+			return result, err
+		case !ours:
+			return r.absent(ctx, req)
+		}
 	}
 	this.fetched(ctx, resource)
 	if !r.SkipStatusUpdate {
@@ -382,10 +400,27 @@ func (r *ResourceReconciler[T]) fetchAndReconcile(ctx context.Context, req Reque
 // absent handles a resource that does not exist.
 func (r *ResourceReconciler[T]) absent(ctx context.Context, req Request) (Result, error) {
 	r.Config.forget(r.Type, req)
-	if r.ReconcileAbsent != nil {
-		return r.ReconcileAbsent(ctx, req)
+	if r.ReconcileAbsent == nil {
+		return Result{}, nil
 	}
-	return Result{}, nil
+	if elsewhere, err := r.isElsewhere(ctx, req); elsewhere || err != nil {
+		return Result{}, err
+	}
+	return r.ReconcileAbsent(ctx, req)
+}
+
+// absentHandler is a reconciler that finds out itself whether another replica has a resource that the cache lacks.
+type absentHandler interface {
+	Absent(ctx context.Context, req Request) (Result, error)
+}
+
+// isElsewhere reports whether a resource exists that is not in the cache, because another replica has it.
+func (r *ResourceReconciler[T]) isElsewhere(ctx context.Context, req Request) (bool, error) {
+	if _, itself := any(r.Reconciler).(absentHandler); itself || r.Config.Shard == nil || r.Config.APIReader == nil {
+		return false, nil
+	}
+	err := r.Config.APIReader.Get(ctx, req.NamespacedName, empty.Like(r.Type))
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // fetch returns the resource and the original to compare it with, see asFetched. The caller must not change the

@@ -89,6 +89,23 @@ func (r root) whileServed(ctx context.Context, mgr Manager, bldr *Builder, need 
 	return gatedManager{mgr, g}, nil
 }
 
+// admit decides whether a request goes on, before anything else happens, see [Config.Shard]. cached reports whether the
+// resource is read from a cache.
+func (r root) admit(ctx context.Context, req Request, cached bool) (ours bool, _ Result, _ error) {
+	if r.config.Shard == nil {
+		return true, Result{}, nil
+	}
+	var options []client.GetOption
+	if cached {
+		options = append(options, client.UnsafeDisableDeepCopy)
+	}
+	resource := empty.Like(r.resourceType)
+	if err := r.config.Get(ctx, req.NamespacedName, resource, options...); err != nil {
+		return r.config.Shard.Admit(ctx, r.config.Client, nil) // the request handles the error
+	}
+	return r.config.Shard.Admit(ctx, r.config.Client, resource)
+}
+
 // takeTurns gives the controller a queue in which the namespaces take turns. The options of the user's Setup replace
 // the options of the builder, therefore the queue is set when the controller is made.
 func (r root) takeTurns(bldr *Builder) {
@@ -174,6 +191,9 @@ func (r root) describe(n *graph.Node, w *watched) {
 	n.Step(r.name)
 	n.ReadsResource()
 	n.Events()
+	if r.config.Shard != nil {
+		n.PatchesResource()
+	}
 }
 
 // schemeOf returns nil for a config without a client.

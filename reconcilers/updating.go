@@ -3,10 +3,12 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -77,10 +79,47 @@ func manageChild[T client.Object](
 	ctx context.Context, manager ObjectManager[T], resource client.Object, actual, desired T, how handling,
 ) (T, error) {
 	how.child = true
+	if config := scopeFrom(ctx).config; config != nil && config.Shard != nil {
+		config.assign(actual, desired)
+	}
 	if manager, ok := manager.(sharingManager[T]); ok {
 		return manager.manage(ctx, resource, actual, desired, how)
 	}
 	return manager.Manage(guard.WithFieldOwner(ctx, fieldOwner(ctx)), resource, actual, desired)
+}
+
+// assign labels a desired object for this replica, see [Config.Shard]. A label that the object has stays: only the
+// sharder moves objects.
+func (c *Config) assign(actual, desired client.Object) {
+	if nilcheck.IsNilPointer(desired) || !c.divides(desired) {
+		return
+	}
+	shard := c.Shard.Name()
+	if exists(actual) {
+		shard = cmp.Or(actual.GetLabels()[c.Shard.Label()], shard)
+	}
+	setLabel(desired, c.Shard.Label(), shard)
+}
+
+// keepShard restores the label of the replica after MergeBeforeUpdate, which may replace all labels.
+func (c *Config) keepShard(merged, actual, desired client.Object) {
+	if !c.divides(merged) {
+		return
+	}
+	label := c.Shard.Label()
+	if shard := cmp.Or(desired.GetLabels()[label], actual.GetLabels()[label]); shard != merged.GetLabels()[label] {
+		setLabel(merged, label, shard)
+	}
+}
+
+// setLabel sets a label of an object whose labels may be shared.
+func setLabel(obj client.Object, key, value string) {
+	labels := maps.Clone(obj.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	obj.SetLabels(labels)
 }
 
 // exists reports whether obj is a stored object.
@@ -277,6 +316,7 @@ func (r *UpdatingObjectManager[T]) update(
 	wanted := r.admission.expected(actual.GetUID(), desired)
 	r.MergeBeforeUpdate(current, wanted)
 	inventoryFrom(ctx).label(current, desired)
+	w.config.keepShard(current, actual, desired)
 	r.unmerged.check(ctx, w.log, resource, current, wanted, r.Unmerged)
 	if identical := difference.Identical(current, actual); identical || equality.Semantic.DeepEqual(current, actual) {
 		if log := w.log.V(1); log.Enabled() {

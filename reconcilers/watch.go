@@ -99,6 +99,21 @@ func (c Config) warnUnwatched(ctx context.Context, watched *watched, kind schema
 	}
 }
 
+// warnDivided reports, once for each kind, a reference to an object of a kind that is divided among replicas.
+func (c Config) warnDivided(ctx context.Context, watched *watched, kind schema.GroupKind) {
+	type divided schema.GroupKind
+	if watched == nil {
+		return
+	}
+	if _, warned := watched.warned.LoadOrStore(divided(kind), true); warned {
+		return
+	}
+	text := fmt.Sprintf("objects of kind %s are tracked, but this replica sees only its share of them: remove the kind "+
+		"from the Kinds of Config.Shard", kind)
+	c.Hub().Report(ctx, &observe.ProblemFound{Path: step.Names(ctx), Text: text})
+	logr.FromContextOrDiscard(ctx).Info(text)
+}
+
 // watchLine returns a line of Go that watches the kind of an object, or of the objects in a list.
 func (c Config) watchLine(ctx context.Context, tracked runtime.Object) string {
 	gvk, err := c.GroupVersionKindFor(tracked)

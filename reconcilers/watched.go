@@ -108,6 +108,11 @@ func (w *watched) build(
 		}
 	}
 	forms := newReadForms(mgr, bldr, watches)
+	if shard := scopeFrom(ctx).originalConfig.Shard; shard != nil && !ctrlfields.WrapPredicates(
+		bldr, func(p predicate.Predicate) predicate.Predicate { return shard.Predicate(p) },
+	) {
+		return nil, errors.New("Config.Shard does not support this version of controller-runtime")
+	}
 	if err := w.closeGates(bldr); err != nil {
 		return nil, err
 	}

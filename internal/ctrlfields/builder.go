@@ -108,6 +108,30 @@ func copied[T any](bldr *builder.Builder, name string) (value T, ok bool) {
 	return value, ok
 }
 
+// WrapPredicates replaces the predicates that apply to the input of For: its own, and the predicates of
+// WithEventFilter, which also apply to other inputs. It returns false if controller-runtime has changed; then it does
+// nothing.
+func WrapPredicates(bldr *builder.Builder, wrap func(predicate.Predicate) predicate.Predicate) bool {
+	of := reflect.ValueOf(bldr).Elem()
+	global, ok := field[[]predicate.Predicate](of, "globalPredicates")
+	input, alsoOK := field[builder.ForInput](of, "forInput")
+	if !ok || !alsoOK {
+		return false
+	}
+	own, ok := field[[]predicate.Predicate](reflect.ValueOf(input).Elem(), "predicates")
+	if !ok {
+		return false
+	}
+	for _, list := range []*[]predicate.Predicate{global, own} {
+		wrapped := make([]predicate.Predicate, len(*list))
+		for i, p := range *list {
+			wrapped[i] = wrap(p)
+		}
+		*list = wrapped
+	}
+	return true
+}
+
 // NewController is the type of the function by which a builder creates its controller.
 type NewController = func(
 	name string, mgr manager.Manager, options controller.Options,

@@ -53,6 +53,7 @@ type contract struct {
 const (
 	warnings = "the warnings that a kind is read or tracked and not watched, and the watch of the form that is read"
 	setUps   = "converge, plan, graph.Record and wiring tests of set-up functions"
+	replicas = "controllers with Config.Shard"
 	options  = "the number of workers, the time limits or the flags of a controller in wiring tests and in converge"
 	unfilled = "the kinds that a manager waits for when it does not start"
 	fencing  = "that a replica which was paused or has released its lease does not write"
@@ -85,7 +86,7 @@ func contracts(t *testing.T) []contract {
 		{bldr, "newController", reflect.TypeFor[NewController](), "all events, metrics and traces, and the console"},
 		{bldr, "forInput", own, "the kind of a controller in its events and metrics; " + warnings},
 		{own, "object", object, "the kind of a controller in its events and metrics; " + warnings},
-		{own, "predicates", predicates, warnings},
+		{own, "predicates", predicates, warnings + "; " + replicas},
 		{own, "objectProjection", nil, warnings + " of a resource that is watched as metadata"},
 		{bldr, "ownsInput", reflect.TypeFor[[]builder.OwnsInput](), warnings},
 		{owned, "object", object, warnings},
@@ -101,7 +102,7 @@ func contracts(t *testing.T) []contract {
 		{watched, "predicates", predicates, warnings},
 		{watched, "objectProjection", nil, warnings + " of kinds that are watched as metadata"},
 		{bldr, "rawSources", reflect.TypeFor[[]source.Source](), "the watches of each reconciler in the graph; " + warnings},
-		{bldr, "globalPredicates", predicates, warnings},
+		{bldr, "globalPredicates", predicates, warnings + "; " + replicas},
 
 		{kind, "Type", object, causes + "; " + warnings},
 		{kind, "Cache", reflect.TypeFor[cache.Cache](), causes + "; " + warnings},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ctrlfields reads, and in two places sets, the fields of controller-runtime that it does not export, and the
+// Package ctrlfields reads, and in three places sets, the fields of controller-runtime that it does not export, and the
 // fields of its internal types. Only this package depends on them. It has no policy: its functions return what the
 // fields contain, and false or nothing if a field does not exist or has another type. What works without a field is
 // decided by the callers. A test names what users lose when a field is gone.

@@ -100,6 +100,18 @@ func (c *Cluster) overdue(w write) (selects bool) {
 	return selects
 }
 
+// Select records that the cache of objects like this one lacks some. On a nil Cluster it does nothing.
+func (c *Cluster) Select(obj client.Object) {
+	if c == nil {
+		return
+	}
+	if f, err := c.formOf(obj); err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.selective[f] = true
+	}
+}
+
 // Selects reports whether the cache of objects like this one is known to lack some. On a nil Cluster it returns false.
 func (c *Cluster) Selects(obj client.Object) bool {
 	if c == nil {

@@ -26,8 +26,8 @@ const module = "trueup.dev"
 // packages in its own directory.
 var layers = [][]string{
 	{
-		"apis", "app", "duck", "graph", "logging", "observe", "readiness", "resource", "sandbox", "stash", "time", "tracker",
-		"validation", "internal",
+		"apis", "app", "duck", "graph", "logging", "observe", "readiness", "resource", "sandbox", "shards", "stash", "time",
+		"tracker", "validation", "internal",
 	},
 	{"console", "external", "informer", "plan", "reconcilers"},
 	{"operator"},
