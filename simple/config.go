@@ -13,6 +13,7 @@ import (
 
 	"trueup.dev/informer"
 	"trueup.dev/operator"
+	"trueup.dev/shards"
 )
 
 // AppConfig configures an [App].
@@ -52,6 +53,11 @@ type AppConfig struct {
 
 	// LeaderElection ensures that only one replica of the app calls handlers.
 	LeaderElection LeaderElection
+
+	// Shard divides the objects among several replicas that call handlers at the same time, see package
+	// trueup.dev/shards. It replaces LeaderElection, whose durations apply to the Lease of the shard. Kinds that are not
+	// among its Kinds are handled by each replica. Defaults to nil: one replica is elected.
+	Shard *shards.Shard
 
 	// Webhooks configures the webhook server, if the app has webhooks. Defaults to port 9443 with the certificate
 	// tls.crt and the key tls.key in CertDir, which are reloaded when they change.

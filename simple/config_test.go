@@ -17,6 +17,7 @@ import (
 	"trueup.dev/operator"
 	"trueup.dev/reconcilers"
 	"trueup.dev/resource"
+	"trueup.dev/shards"
 	"trueup.dev/simple"
 )
 
@@ -266,6 +267,13 @@ func TestNewApp_Incomplete(t *testing.T) {
 				{Kind: widgetKind, Watcher: watcher, ReconcileOptions: opinionated},
 			}},
 			made: "invalid config of app \"\":\nName is required, because the finalizer of UnmanagedKinds[0] is derived from it",
+		},
+		"a shard and another lease": {
+			config: simple.AppConfig{
+				Name: "it", Shard: &shards.Shard{}, LeaderElection: simple.LeaderElection{ID: "it"},
+			},
+			made: "invalid config of app \"it\":\nLeaderElection.Namespace and LeaderElection.ID must be empty with Shard, " +
+				"which holds a Lease of its own",
 		},
 		"no name for a lease": {
 			config: simple.AppConfig{LeaderElection: simple.LeaderElection{Namespace: "default"}},

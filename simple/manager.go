@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,9 +53,17 @@ func (a *App) makeManager(kinds []*handled) error {
 		// Names are unique within an app. A process may have several apps.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
-	c.LeaderElection.apply(c.Name, &options)
+	if c.Shard == nil {
+		c.LeaderElection.apply(c.Name, &options)
+	}
+	c.LeaderElection.applyDurations(&options)
 	if c.ManagerOptions != nil {
 		c.ManagerOptions(&options)
+	}
+	if c.Shard != nil {
+		if options, err = c.Shard.ManagerOptions(&c.KubeConfig, options); err != nil {
+			return err
+		}
 	}
 	if options.LeaderElection && options.LeaderElectionID == "" {
 		return errors.New("the field Name or LeaderElection.ID is required, because it is the name of the lease")
@@ -98,6 +107,9 @@ func (l *LeaderElection) apply(app string, options *ctrl.Options) {
 	options.LeaderElectionNamespace = namespace
 	options.LeaderElectionID = cmp.Or(l.ID, app)
 	options.LeaderElectionReleaseOnCancel = true
+}
+
+func (l *LeaderElection) applyDurations(options *ctrl.Options) {
 	options.LeaseDuration = unlessZero(l.LeaseDuration)
 	options.RenewDeadline = unlessZero(l.RenewDeadline)
 	options.RetryPeriod = unlessZero(l.RetryPeriod)
@@ -172,7 +184,11 @@ func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, informer.Infor
 			supplier = own
 		}
 	}
-	made, err := supplier(h.kind, a.mgr, h.informerOptions(a.config.InformerConfig.InformerOptions))
+	options := h.informerOptions(a.config.InformerConfig.InformerOptions)
+	if a.divides(h) {
+		options.LabelFilters = append(slices.Clip(options.LabelFilters), a.config.Shard.Selector().String())
+	}
+	made, err := supplier(h.kind, a.mgr, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", h.field, err)
 	}
@@ -187,6 +203,11 @@ func (a *App) inform(mgr ctrl.Manager, h *handled) (ctrl.Manager, informer.Infor
 	return view, made, nil
 }
 
+// divides reports whether the objects of a kind are divided among replicas.
+func (a *App) divides(h *handled) bool {
+	return a.config.Shard != nil && a.config.Shard.Divides(h.kind.GroupVersionKind().GroupKind(), a.mgr.GetScheme())
+}
+
 // uncheckedManager ignores readiness checks.
 type uncheckedManager struct{ ctrl.Manager }
 
@@ -196,6 +217,9 @@ func (uncheckedManager) AddReadyzCheck(string, healthz.Checker) error { return n
 func (a *App) control(mgr ctrl.Manager, config reconcilers.Config, h *handled, objects informer.Informer) error {
 	if gvk := h.kind.GroupVersionKind(); a.configs[gvk].IsEmpty() && h.selectsAll(&a.config.InformerConfig) {
 		a.configs[gvk] = config
+	}
+	if a.divides(h) {
+		config.Shard = a.config.Shard
 	}
 	controller := &operator.Controller[resource.Object]{
 		Name:     h.name,

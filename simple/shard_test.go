@@ -10,7 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/informer"
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/resource"
+	"trueup.dev/shards"
 	"trueup.dev/simple"
 )
 
@@ -90,5 +92,46 @@ func TestShards(t *testing.T) {
 		if _, err := informer.Shard(wrong[0], wrong[1]); err == nil {
 			t.Errorf("Shard(%d, %d): no error", wrong[0], wrong[1])
 		}
+	}
+}
+
+// Two replicas of an app, and a user who moves an object as a sharder does.
+func TestApp_Shard(t *testing.T) {
+	const ring = "widgets"
+	e := newEnv(t)
+	var calls [2]record
+	for i, name := range []string{"a", "b"} {
+		shard, err := shards.New(shards.Options{
+			Ring: ring, Shard: name, Namespace: e.Namespace, Kinds: []client.Object{&Widget{}},
+		})
+		e.Must(err)
+		config := e.config("divided")
+		config.LeaderElection, config.Shard = simple.LeaderElection{}, shard
+		config.ManagedKinds = []simple.AppManagedKind{{
+			Kind: widgetKind, Watcher: calls[i].watcher(), ReconcileOptions: simple.ReconcileOptions{UsePlain: true},
+		}}
+		e.start(config)
+	}
+	called := func(i int, verb string) {
+		t.Helper()
+		e.Eventually(func() error { return calls[i].has(verb + " moves") })
+	}
+	widget := newWidget("moves", "first")
+	widget.Labels = map[string]string{shards.ShardLabel(ring): "a"}
+	e.Add(widget)
+	called(0, "add")
+	e.patch(widget, fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, shards.DrainLabel(ring)))
+	apitest.Until(e.Env, widget, func(w *Widget) error {
+		if len(w.Labels) > 0 {
+			return fmt.Errorf("labels %v", w.Labels)
+		}
+		return nil
+	})
+	e.patch(widget, fmt.Sprintf(`{"metadata":{"labels":{%q:"b"}}}`, shards.ShardLabel(ring)))
+	called(1, "add")
+	e.Must(e.Delete(e.Context(), widget))
+	called(1, "delete")
+	if calls := calls[0].all(); len(calls) != 1 {
+		t.Errorf("the first replica was called for an object that has moved: %q", calls)
 	}
 }

@@ -45,6 +45,9 @@ func (c *AppConfig) validate() ([]*handled, error) {
 			p.add("Name %q is not a DNS name: %s", c.Name, problem)
 		}
 	}
+	if c.Shard != nil && (c.LeaderElection.Namespace != "" || c.LeaderElection.ID != "") {
+		p.add("LeaderElection.Namespace and LeaderElection.ID must be empty with Shard, which holds a Lease of its own")
+	}
 	p.addAll("InformerConfig.InformerOptions", c.InformerConfig.InformerOptions.Validate(context.Background()))
 	c.validateManaged(&p)
 	c.validateRoutes(&p)
