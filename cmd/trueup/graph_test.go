@@ -35,7 +35,7 @@ func TestGraph_OfTheExample(t *testing.T) {
 
 func TestRBAC_OfTheExample(t *testing.T) {
 	if testing.Short() {
-		t.Skip("links a program five times: with -short, TestGraph_OfTheExample links it, and graph/rbac tests the rules")
+		t.Skip("links a program six times: with -short, TestGraph_OfTheExample links it, and graph/rbac tests the rules")
 	}
 	t.Parallel()
 	role, err := os.ReadFile("../../examples/database/config/rbac/role.yaml")
@@ -62,9 +62,24 @@ func TestRBAC_OfTheExample(t *testing.T) {
 		t.Errorf("error %v, file:\n%s", err, content)
 	}
 
+	c = startNow(t, nil, append(pkg, "--shards", "databases")...)
+	if code := c.ends(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, c.output())
+	}
+	for _, want := range []string{
+		"kind: ControllerRing\nmetadata:\n  name: databases\n", "    - group: apps\n      resource: statefulsets\n",
+		"kind: ClusterRole\nmetadata:\n  name: sharding:controllerring:databases\n",
+		"  - databases\n  verbs:\n  - get\n  - list\n  - patch\n  - watch\n",
+	} {
+		if !strings.Contains(c.stdout.String(), want) {
+			t.Errorf("no %q in:\n%s", want, c.stdout.String())
+		}
+	}
+
 	for flags, want := range map[string]string{
-		"--markers --namespace a": "error: --markers and --namespace exclude each other",
-		"--config Remote":         `error: --config: no WithConfig "Remote" declares permissions`,
+		"--shards a --leader-election": "error: --shards and --leader-election exclude each other",
+		"--markers --namespace a":      "error: --markers and --namespace exclude each other",
+		"--config Remote":              `error: --config: no WithConfig "Remote" declares permissions`,
 	} {
 		c := startNow(t, nil, append(pkg, strings.Fields(flags)...)...)
 		if code := c.ends(); code != 1 || !strings.Contains(c.output(), want) {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"trueup.dev/graph"
@@ -24,8 +25,12 @@ func rbacCommand() *subcommand {
 or as markers of Kubebuilder. Like graph, it runs your program, needs no cluster, and requires the line graph.Main.
 
 Permissions below a WithConfig are omitted, because they usually belong to another role or cluster. To print them, name
-the WithConfig with --config.`
+the WithConfig with --config.
+
+With --shards, rbac prints what a program needs whose objects are divided among several replicas, see package
+trueup.dev/shards: its role, the ControllerRing of this name, and the role that the sharder needs for it.`
 	c.example = `  trueup rbac --package ./cmd --name my-manager --leader-election --output config/rbac/role.yaml
+  trueup rbac --package ./cmd --shards websites --output config/rbac/role.yaml
   trueup rbac --package ./cmd --markers`
 	pkg := packageFlag(c)
 	name := c.flags.StringP("name", "n", "manager-role", "the name of the role")
@@ -34,11 +39,16 @@ the WithConfig with --config.`
 	markers := c.flags.Bool("markers", false, "print markers of Kubebuilder instead of a role")
 	o := rbac.Options{}
 	c.flags.BoolVar(&o.LeaderElection, "leader-election", false, "add the permissions of leader election")
+	ring := c.flags.String("shards", "", "add the permissions of replicas, and print the ControllerRing of this name")
 	c.flags.StringVar(&o.Config, "config", "", "print the permissions below the WithConfig of this name")
 	c.run = func(ctx context.Context, stdout, stderr io.Writer) error {
 		if *markers && *namespace != "" {
 			return errors.New("--markers and --namespace exclude each other")
 		}
+		if *ring != "" && o.LeaderElection {
+			return errors.New("--shards and --leader-election exclude each other: a manager is either sharded or elected")
+		}
+		o.Shards = *ring != ""
 		g, err := graphOf(ctx, *pkg, stderr)
 		if err != nil {
 			return err
@@ -58,6 +68,13 @@ the WithConfig with --config.`
 		if !*markers {
 			if content, err = roleOf(declared, *namespace, *name); err != nil {
 				return err
+			}
+			if *ring != "" {
+				manifests, err := ringOf(*ring, g, o)
+				if err != nil {
+					return err
+				}
+				content = append(content, manifests...)
 			}
 		}
 		if *output != "" {
@@ -84,6 +101,30 @@ func roleOf(declared rbac.Permissions, namespace, name string) ([]byte, error) {
 	if namespace != "" {
 		role = declared.Role(namespace, name)
 	}
-	content, err := yaml.Marshal(role)
-	return append([]byte("---\n"), content...), err
+	return documents(role)
+}
+
+// ringOf returns the manifests of a ControllerRing and of the role of the sharder.
+func ringOf(name string, g *graph.Graph, o rbac.Options) ([]byte, error) {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || len(name) > validation.LabelValueMaxLength {
+		return nil, fmt.Errorf("--shards: %q is not the name of a ring: %s", name,
+			cmp.Or(strings.Join(problems, ", "), "it has more than 63 characters"))
+	}
+	ring, err := rbac.NewControllerRing(name, g, o)
+	if err != nil {
+		return nil, err
+	}
+	return documents(ring, ring.SharderRole())
+}
+
+// documents returns manifests as documents of YAML.
+func documents(manifests ...any) (content []byte, _ error) {
+	for _, manifest := range manifests {
+		document, err := yaml.Marshal(manifest)
+		if err != nil {
+			return nil, err
+		}
+		content = append(append(content, "---\n"...), document...)
+	}
+	return content, nil
 }

@@ -6,6 +6,8 @@
 // [Declared] returns the permissions that the reconcilers of a graph declare. [Permissions.ClusterRole] and
 // [Permissions.Markers] write them as a role and as markers of Kubebuilder; so does the command "trueup rbac".
 //
+// [NewControllerRing] returns the manifest for a program whose objects are divided among several replicas.
+//
 // A [Recorder] collects the permissions that are used: by the requests of a REST config, by the calls of controllers,
 // by test cases and by scenarios. [Check] compares a role with both. In a test, AssertPermissions of package
 // trueup.dev/testing does so:

@@ -50,6 +50,9 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// LeaderElection adds the permissions of the leader election of a manager.
 	LeaderElection bool
+	// Shards adds the permissions of a program whose objects are divided among several replicas, see package
+	// trueup.dev/shards: to hold a Lease, and to release the resources that its controllers reconcile.
+	Shards bool
 	// Config selects the permissions of the reconcilers below the WithConfig of this name, which usually belong to another
 	// role or cluster. Defaults to the namespaces of the config of the roots.
 	Config string
@@ -86,10 +89,22 @@ func Declared(g *graph.Graph, o Options) (Permissions, error) {
 			}
 		}
 	}
-	if o.LeaderElection {
+	if o.LeaderElection || o.Shards {
 		for _, verb := range []string{"get", "create", "update"} {
 			set[Permission{Group: "coordination.k8s.io", Resource: "leases", Verb: verb}] = true
 		}
+	}
+	for _, root := range g.Controllers {
+		if !o.Shards || o.Config != "" || !isDivided(root) || root.Resource.Unknown != "" {
+			continue // a kind that is unknown is a problem already
+		}
+		divided, err := o.groupResource(*root.Resource)
+		if err != nil {
+			continue // so is a kind that the mapper does not know
+		}
+		set[Permission{Group: divided.Group, Resource: divided.Resource, Verb: "patch"}] = true
+	}
+	if o.LeaderElection {
 		for _, verb := range []string{"create", "patch"} {
 			set[Permission{Resource: "events", Verb: verb}] = true
 		}
