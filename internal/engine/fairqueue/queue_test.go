@@ -156,7 +156,7 @@ func TestOrder(t *testing.T) {
 				for idle < 2 {
 					synctest.Wait()
 					if q.Len() == 0 {
-						if next := untilNext(q.(*queue)); next > 0 {
+						if next := untilNext(q.(*Queue[reconcile.Request])); next > 0 {
 							time.Sleep(next)
 						} else {
 							idle++
@@ -183,7 +183,7 @@ func TestOrder(t *testing.T) {
 }
 
 // untilNext returns the time until the first delay ends, or 0 without delays.
-func untilNext(q *queue) time.Duration {
+func untilNext(q *Queue[reconcile.Request]) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.delays) == 0 {
@@ -348,7 +348,8 @@ func TestConcurrentWorkers(t *testing.T) {
 	}
 	q.ShutDown()
 	end.Wait()
-	if fair := q.(*queue); len(fair.order.known)+len(fair.order.taken)+len(fair.order.levels)+len(fair.order.turns)+
+	fair := q.(*Queue[reconcile.Request])
+	if len(fair.order.known)+len(fair.order.taken)+len(fair.order.levels)+len(fair.order.turns)+
 		len(fair.delayed) > 0 {
 		t.Errorf("the queue keeps requests that are done: %+v", fair.order)
 	}
