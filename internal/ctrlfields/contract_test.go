@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -119,6 +120,10 @@ func contracts(t *testing.T) []contract {
 		{built, "RecoverPanic", reflect.TypeFor[*bool](), options},
 		{built, "LeaderElected", reflect.TypeFor[*bool](), options},
 		{built, "EnableWarmup", reflect.TypeFor[*bool](), options},
+		{
+			built, "LogConstructor", reflect.TypeFor[func(*reconcile.Request) logr.Logger](),
+			"the kind of the object in the log lines of controllers for several clusters",
+		},
 
 		{byKind, "caches", reflect.TypeFor[kindCaches](), unfilled + ", with ByObject in the options of the cache"},
 		{byKind, "defaultCache", reflect.TypeFor[cache.Cache](), unfilled + ", with ByObject in the options of the cache"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -36,7 +37,8 @@ func ControllerOf(runnable manager.Runnable) (Controller, bool) {
 	}
 	c := Controller{fields}
 	return c, c.settable("Do", reflect.TypeFor[reconcile.Reconciler]()) &&
-		c.settable("NewQueue", reflect.TypeFor[NewQueue]()) && c.fields.FieldByName("Queue").IsValid()
+		c.settable("NewQueue", reflect.TypeFor[NewQueue]()) && c.settable("EnableWarmup", reflect.TypeFor[*bool]()) &&
+		c.settable("CacheSyncTimeout", reflect.TypeFor[time.Duration]()) && c.fields.FieldByName("Queue").IsValid()
 }
 
 func (c Controller) settable(name string, t reflect.Type) bool {
@@ -67,6 +69,17 @@ func (c Controller) HasDefaultQueue() bool {
 	function := runtime.FuncForPC(c.fields.FieldByName("NewQueue").Pointer())
 	return function != nil && (strings.HasPrefix(function.Name(), "sigs.k8s.io/controller-runtime/pkg/controller.") ||
 		strings.HasPrefix(function.Name(), "trueup.dev/internal/engine/fairqueue."))
+}
+
+// SetWarmup makes the method Warmup of the controller start its queue and its sources, and wait for them until timeout.
+func (c Controller) SetWarmup(timeout time.Duration) {
+	c.fields.FieldByName("EnableWarmup").Set(reflect.ValueOf(new(true)))
+	c.fields.FieldByName("CacheSyncTimeout").SetInt(int64(timeout))
+}
+
+// LogConstructor returns the function that makes the logger of a request, or nil.
+func (c Controller) LogConstructor() func(request *reconcile.Request) logr.Logger {
+	return option[func(request *reconcile.Request) logr.Logger](c, "LogConstructor")
 }
 
 // Enqueue adds a request to the queue of the controller. It does nothing before the controller is started, and must not
