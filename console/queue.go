@@ -32,14 +32,16 @@ type queues struct {
 	all  map[string]*Queue
 }
 
-// of returns the queue of a controller. It is nil if the controller has no metrics in this process.
+// of returns the queue of a controller, which several clusters share. It is nil if the controller has no metrics in this
+// process.
 func (q *queues) of(controller string) *Queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if time.Since(q.read) > interval {
 		q.read, q.all = time.Now(), readQueues()
 	}
-	return q.all[controller]
+	name, _, _ := strings.Cut(controller, "@")
+	return q.all[name]
 }
 
 func readQueues() map[string]*Queue {

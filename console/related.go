@@ -67,8 +67,9 @@ func (h *handler) relatedTo(history recorder.History) []Related {
 		}
 	}
 	related := []Related{}
+	_, cluster, _ := strings.Cut(history.Controller, "@")
 	for _, r := range all {
-		r.Controller = h.recorder.ControllerOf(r.Object)
+		r.Controller = h.recorder.ControllerOf(r.Object, cluster)
 		related = append(related, *r)
 	}
 	slices.SortFunc(related, func(a, b Related) int {

@@ -62,7 +62,7 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 	if err := mgr.Add(started); err != nil {
 		return nil, fmt.Errorf("add informer %q: %w", name, err)
 	}
-	if err := mgr.AddReadyzCheck(checkName(started.hub, "informer-"+name), started.check); err != nil {
+	if err := mgr.AddReadyzCheck(checkName(mgr, started.hub, "informer-"+name), started.check); err != nil {
 		return nil, fmt.Errorf("add the check of informer %q: %w", name, err)
 	}
 	route := route{form: guard.NewForm(gvk, object), scheme: mgr.GetScheme(), informer: informer}
@@ -73,12 +73,16 @@ func View(mgr ctrl.Manager, name string, informer Informer) (ctrl.Manager, error
 	}, nil
 }
 
-// checkNames has the names of the checks of each manager, by the manager's hub.
-var checkNames weakmap.Map[observe.Hub, sync.Map]
+// checkNames has the names of the checks of each manager, by the manager's hub, or by the part of a cluster.
+var checkNames weakmap.Map[byte, sync.Map]
 
 // checkName returns a name that no other check of the manager has: a manager replaces a check of the same name.
-func checkName(hub *observe.Hub, name string) string {
-	used, unique := checkNames.Of(hub), name
+func checkName(mgr ctrl.Manager, hub *observe.Hub, name string) string {
+	of := weakmap.Address(hub)
+	if part, _ := observe.InCluster(mgr); part != nil {
+		of = weakmap.Address(part)
+	}
+	used, unique := checkNames.Of(of), name
 	for n := 2; ; n++ {
 		if _, taken := used.LoadOrStore(unique, true); !taken {
 			return unique
@@ -134,6 +138,9 @@ type informedManager struct {
 	cache  *informedCache
 	client *informedClient
 }
+
+// Unwrap returns the manager. Package observe uses it.
+func (m *informedManager) Unwrap() ctrl.Manager { return m.Manager }
 
 func (m *informedManager) GetCache() cache.Cache                { return m.cache }
 func (m *informedManager) GetClient() client.Client             { return m.client }

@@ -28,9 +28,10 @@ import (
 // of a kind that it watches, or of one with an informer from before the start of the manager, for which all controllers
 // wait. It is repeated while the controller waits.
 type CacheWait struct {
-	// Controller is the name of the controller.
-	Controller string
-	Kind       schema.GroupVersionKind
+	// Controller is the name of the controller, and Cluster the name of the cluster, see [Run].
+	Controller, Cluster string
+
+	Kind schema.GroupVersionKind
 	// Since is the start of the wait.
 	Since time.Time
 	// Err is the error of a list of the kind, or says that all controllers wait for another cluster. It is nil if the list
@@ -42,6 +43,9 @@ type CacheWait struct {
 }
 
 func (*CacheWait) event() {}
+
+// Name returns the name of the controller, with an @ and the name of the cluster behind it if there is one.
+func (w *CacheWait) Name() string { return fullName(w.Controller, w.Cluster) }
 
 // String describes the wait.
 func (w *CacheWait) String() string {
@@ -138,7 +142,7 @@ func (s *kindSource) report(ctx context.Context, since time.Time) {
 	if ctx.Err() != nil {
 		return
 	}
-	wait := CacheWait{Controller: s.controller.name, Kind: s.kind(), Since: since, Err: err}
+	wait := CacheWait{Controller: s.controller.name, Cluster: s.controller.cluster, Kind: s.kind(), Since: since, Err: err}
 	s.mu.Lock()
 	isNew := s.last == nil || s.last.String() != wait.String()
 	s.last = new(wait)

@@ -37,17 +37,19 @@ func Controller(bldr *builder.Builder) *builder.Builder {
 	ctrlfields.WrapNewController(bldr, func(create ctrlfields.NewController) ctrlfields.NewController {
 		return func(name string, mgr manager.Manager, options controller.Options) (controller.Controller, error) {
 			o := &controllerObserver{hub: Of(mgr), name: name, scheme: mgr.GetScheme(), kind: kindOf(mgr, bldr)}
-			observeWarnings(mgr)
 			o.mgr, o.log = mgr, mgr.GetLogger().WithValues("controller", name)
 			o.reconciler, options.Reconciler = options.Reconciler, o
-			if err := o.watchStart(); err != nil {
-				return nil, err
+			if o.cluster = ClusterOf(mgr); o.cluster == "" {
+				observeWarnings(mgr) // the client of another cluster is in use
+				if err := o.watchStart(); err != nil {
+					return nil, err
+				}
 			}
 			created, err := create(name, mgr, options)
 			if err != nil {
 				return nil, err
 			}
-			o.hub.controllers.Store(name, weak.Make(o))
+			o.hub.controllers.Store(fullName(name, o.cluster), observed{name, o.cluster, weak.Make(o)})
 			return &observedController{Controller: created, observer: o}, nil
 		}
 	})
@@ -78,6 +80,7 @@ func (c *observedController) Watch(src source.Source) error {
 type controllerObserver struct {
 	hub        *Hub
 	name       string
+	cluster    string
 	kind       schema.GroupVersionKind
 	scheme     *runtime.Scheme
 	reconciler reconcile.Reconciler
@@ -117,6 +120,9 @@ func (c *controllerObserver) observe(ctx context.Context, req reconcile.Request)
 		ID: string(controller.ReconcileIDFromContext(ctx)), Controller: c.name, Kind: c.kind, Object: req.NamespacedName,
 		Started: started, Causes: causes, OmittedCauses: omitted,
 	}}
+	if c.cluster != "" {
+		run.SetCluster(c.cluster)
+	}
 	run.started.Run = &run.Run
 	run.Observe(ctx, run)
 	c.loops.enter(req, run)

@@ -30,7 +30,7 @@ type Hub struct {
 	removed []Listener
 	// watched holds what the controllers watch, as watchedType.
 	watched sync.Map
-	// controllers maps names to weak pointers to controllerObserver: the hub must not keep the manager in memory.
+	// controllers maps full names to observed.
 	controllers sync.Map
 	cacheWaits  cacheWaits
 	// startWatched is done when the start of the manager is watched.
@@ -49,7 +49,8 @@ func Of(mgr manager.Manager) *Hub {
 	if mgr == nil {
 		return &withoutManager
 	}
-	if at := identify(mgr); at != nil {
+	all := unwrap(mgr)
+	if at := identify(all[len(all)-1]); at != nil {
 		return hubs.Of(at)
 	}
 	return &Hub{}
@@ -142,20 +143,21 @@ func (h *Hub) change(change func([]Listener) []Listener) {
 	h.listeners.Store(&tee{all})
 }
 
-// Reconciler returns the reconciler of an observed controller, or nil.
+// Reconciler returns the reconciler of an observed controller by its name, see [Hub.Controllers], or nil.
 func (h *Hub) Reconciler(controller string) reconcile.Reconciler {
 	if h == nil {
 		return nil
 	}
-	if pointer, ok := h.controllers.Load(controller); ok {
-		if o := pointer.(weak.Pointer[controllerObserver]).Value(); o != nil {
+	if found, ok := h.controllers.Load(controller); ok {
+		if o := found.(observed).observer.Value(); o != nil {
 			return o.reconciler
 		}
 	}
 	return nil
 }
 
-// Controllers returns the names of the observed controllers, sorted.
+// Controllers returns the names of the observed controllers, sorted. A controller of several clusters has one for each,
+// see [Run.Name].
 func (h *Hub) Controllers() []string {
 	names := []string{}
 	h.controllers.Range(func(name, _ any) bool {

@@ -155,6 +155,8 @@ type KindServed struct {
 	Reconciler, Step string
 	Kind             schema.GroupVersionKind
 	Served           bool
+	// Cluster is the name of the cluster, see [Run].
+	Cluster string
 }
 
 // StoreMissed means that an informer reads from the API server, because its store does not have what it should.
@@ -183,6 +185,8 @@ type HandlerCalled struct {
 type HandlerMemory struct {
 	// Handler is the name of the handler.
 	Handler string
+	// Cluster is the name of the cluster of the resources, see [Run].
+	Cluster string
 	// Change is added to the number.
 	Change int
 }

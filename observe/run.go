@@ -32,6 +32,21 @@ type Run struct {
 	more     []attachment
 }
 
+// clusterKey is the key of the name of the cluster. Few programs need it, and each byte of a run counts.
+type clusterKey struct{}
+
+// SetCluster sets the name of the cluster of the object. It must be called before the run is observed, once.
+func (r *Run) SetCluster(name string) { r.Attach(clusterKey{}, name) }
+
+// Cluster returns the name of the cluster of the object, if the controller reconciles the objects of several, or "".
+func (r *Run) Cluster() string {
+	name, _ := r.Attached(clusterKey{}).(string)
+	return name
+}
+
+// Name returns the name of the controller, with an @ and the name of the cluster behind it if there is one.
+func (r *Run) Name() string { return fullName(r.Controller, r.Cluster()) }
+
 type attachment struct{ key, value any }
 
 // Attach keeps a value with the run, so that a listener need not look it up for each event. A listener may call it

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-	"weak"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -93,8 +92,8 @@ func (w *startWaits) check(ctx context.Context, since time.Time) {
 // unfilledElsewhere returns the kinds of other caches than the cache of the manager that the controllers watch.
 func (w *startWaits) unfilledElsewhere() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{}
-	w.hub.controllers.Range(func(_, pointer any) bool {
-		if c := pointer.(weak.Pointer[controllerObserver]).Value(); c != nil {
+	w.hub.controllers.Range(func(_, found any) bool {
+		if c := found.(observed).observer.Value(); c != nil {
 			c.otherCaches.Range(func(_, informers any) bool {
 				kinds = append(kinds, unfilled(informers.(cache.Cache))...)
 				return true
@@ -122,9 +121,12 @@ func (w *startWaits) end(wait *CacheWait) {
 
 // observeAll passes a wait to the listeners as the wait of each controller.
 func (w *startWaits) observeAll(ctx context.Context, wait *CacheWait) {
-	for _, name := range w.hub.Controllers() {
-		of := *wait
-		of.Controller = name
-		w.hub.Observe(ctx, &of)
-	}
+	w.hub.controllers.Range(func(_, found any) bool {
+		if c := found.(observed); c.cluster == "" {
+			of := *wait
+			of.Controller = c.name
+			w.hub.Observe(ctx, &of)
+		}
+		return true
+	})
 }

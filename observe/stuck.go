@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 )
 
 // StuckAfter is the time after which a reconcile that has not ended is stuck.
@@ -54,12 +55,21 @@ func (w *watchdog) started(c *controllerObserver, r *running) {
 	switch {
 	case w.timer == nil:
 		w.running = map[*running]bool{}
-		w.timer = time.AfterFunc(StuckAfter, func() { w.check(c) })
+		w.timer = time.AfterFunc(StuckAfter, checkOf(weak.Make(c)))
 	case !w.armed:
 		w.timer.Reset(StuckAfter)
 	}
 	w.armed = true
 	w.running[r] = false
+}
+
+// checkOf returns the function of the timer, which must not keep the controller of a cluster that is gone.
+func checkOf(pointer weak.Pointer[controllerObserver]) func() {
+	return func() {
+		if c := pointer.Value(); c != nil {
+			c.watchdog.check(c)
+		}
+	}
 }
 
 // ended waits until a report about the run has ended.

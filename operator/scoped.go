@@ -21,6 +21,9 @@ type scopedManager struct {
 	running bool
 }
 
+// Unwrap returns the manager. Package observe uses it.
+func (m *scopedManager) Unwrap() ctrl.Manager { return m.Manager }
+
 func (m *scopedManager) Add(runnable manager.Runnable) error {
 	scoped := scopedRunnable{runnable, m.scope}
 	if cached, ok := runnable.(hasCache); ok {

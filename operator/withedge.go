@@ -96,6 +96,7 @@ type WithEdge[Type client.Object] struct {
 	lazyInit sync.Once
 	// hub receives events. It is nil before the set-up.
 	hub     *observe.Hub
+	cluster string
 	listens bool
 	ledger  ledger
 	place   place
@@ -139,7 +140,9 @@ func (r *WithEdge[T]) init() {
 		}
 		r.ledger.partly = r.PreviousState != PreviousFull
 		r.ledger.resized = func(change int) {
-			r.events().Observe(context.Background(), &observe.HandlerMemory{Handler: r.Name, Change: change})
+			r.events().Observe(context.Background(), &observe.HandlerMemory{
+				Handler: r.Name, Cluster: r.cluster, Change: change,
+			})
 		}
 	})
 }
@@ -158,6 +161,7 @@ func (r *WithEdge[T]) SetupWithManager(ctx context.Context, mgr reconcilers.Mana
 	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil {
 		r.hub = config.Hub()
 	}
+	r.cluster = observe.ClusterOf(mgr)
 	r.ledger.resized(0)
 	validating, pass := setupcheck.Begin(ctx)
 	if err := r.Validate(validating); err != nil {

@@ -552,6 +552,8 @@ type rootClaim struct {
 	// root identifies the root, and by names it and the child reconciler in errors.
 	root weak.Pointer[requests]
 	by   string
+	// cluster identifies the part of the manager that belongs to the cluster of the root, if the manager has several.
+	cluster weak.Pointer[byte]
 	// parent is the kind of the root. request is its only request, or empty if it reconciles all resources of its kind.
 	parent   schema.GroupKind
 	request  Request
@@ -565,14 +567,14 @@ type rootClaim struct {
 // conflicts reports whether the reconcilers of two roots can take the children of each other for their own. Two roots
 // that both skip some resources may have no resource in common.
 func (c rootClaim) conflicts(other rootClaim) bool {
-	return c.root != other.root && c.parent == other.parent && c.kind == other.kind &&
+	return c.root != other.root && c.cluster == other.cluster && c.parent == other.parent && c.kind == other.kind &&
 		(!c.identified || !other.identified) && (!c.chooses || !other.chooses) &&
 		(c.request == Request{} || other.request == Request{} || c.request == other.request)
 }
 
 // share notes that another root manages the same kind of children for the same kind of resources.
 func (c rootClaim) share(other rootClaim) {
-	if c.root == other.root || c.parent != other.parent || c.kind != other.kind {
+	if c.root == other.root || c.cluster != other.cluster || c.parent != other.parent || c.kind != other.kind {
 		return
 	}
 	for _, pointer := range []weak.Pointer[declarations]{c.declared, other.declared} {
@@ -605,15 +607,22 @@ func (r root) claimChildren(
 	if err != nil {
 		return withdraw, nil // the builder returns a better error
 	}
+	cluster, none := weak.Pointer[byte]{}, weak.Pointer[byte]{}
+	if part, _ := observe.InCluster(mgr); part != nil {
+		cluster = weak.Make(weakmap.Address(part))
+	}
 	mine, claims := []rootClaim{}, claimsOfManagers.Of(observe.Of(mgr))
 	claims.mu.Lock()
 	defer claims.mu.Unlock()
+	claims.all = slices.DeleteFunc(claims.all, func(c rootClaim) bool { // of clusters that are gone
+		return c.cluster != none && c.cluster.Value() == nil
+	})
 	for _, child := range declarationsFrom(ctx).children {
 		if child.config != nil {
 			continue // it may be in another cluster
 		}
 		claim := rootClaim{
-			root: weak.Make(requests), by: fmt.Sprintf("%s of %s %q", child.label, r.kind, r.name),
+			root: weak.Make(requests), by: fmt.Sprintf("%s of %s %q", child.label, r.kind, r.name), cluster: cluster,
 			declared: weak.Make(declarationsFrom(ctx)),
 			parent:   parent.GroupKind(), request: request, chooses: chooses, kind: child.kind, identified: child.identified,
 		}

@@ -431,7 +431,7 @@ func (g *gate) stop(gvk schema.GroupVersionKind, kind *gatedKind) {
 func (g *gate) report(gvk schema.GroupVersionKind, kind *gatedKind, first bool) {
 	for _, name := range kind.steps {
 		g.config.Hub().Report(g.ctx, &observe.KindServed{
-			Reconciler: g.scope.controller, Step: name, Kind: gvk, Served: kind.served,
+			Reconciler: g.scope.controller, Step: name, Kind: gvk, Served: kind.served, Cluster: observe.ClusterOf(g.mgr),
 		})
 	}
 	switch {
@@ -673,6 +673,9 @@ type gatedManager struct {
 	Manager
 	gate *gate
 }
+
+// Unwrap returns the manager. Package observe uses it.
+func (m gatedManager) Unwrap() Manager { return m.Manager }
 
 // GetFieldIndexer implements [cluster.Cluster].
 func (m gatedManager) GetFieldIndexer() client.FieldIndexer { return gatedIndexer(m) }

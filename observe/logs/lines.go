@@ -36,6 +36,9 @@ func newLine(e *observe.ReconcileFinished, r *record) *line {
 		message: "Reconciled", result: "success", causes: causes(e.Run), record: r, at: e.Run.Started.Add(e.Duration),
 		object: []any{"controller", e.Run.Controller, "namespace", e.Run.Object.Namespace, "name", e.Run.Object.Name},
 	}
+	if cluster := e.Run.Cluster(); cluster != "" {
+		l.object = append(l.object, "cluster", cluster)
+	}
 	switch {
 	case e.Panicked:
 		l.message, l.result, l.failed = "Reconcile panicked", "panic", true
@@ -106,7 +109,7 @@ func (l *lines) recovers(run *observe.Run) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := l.last[key{run.Controller, run.Object}]
+	last := l.last[key{run.Name(), run.Object}]
 	return last != nil && last.failed
 }
 
@@ -115,7 +118,7 @@ func (l *lines) recovers(run *observe.Run) bool {
 func (l *lines) next(run *observe.Run, added *line) (ended *line, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	object := key{run.Controller, run.Object}
+	object := key{run.Name(), run.Object}
 	last := l.last[object]
 	if last != nil && last.equal(added) && added.at.Sub(last.at) < l.interval {
 		last.repeated++
@@ -133,6 +136,17 @@ func (l *lines) next(run *observe.Run, added *line) (ended *line, write bool) {
 		l.failing.Add(1)
 	}
 	return last, true
+}
+
+// forget drops the lines of the objects of a cluster.
+func (l *lines) forget(cluster string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for object := range l.last {
+		if _, of, found := strings.Cut(object.controller, "@"); found && of == cluster {
+			l.remove(object)
+		}
+	}
 }
 
 func (l *lines) remove(object key) {

@@ -72,6 +72,10 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		if e.Run != nil && l.lines.failing.Load() > 0 {
 			l.record(e.Run, func(r *record) { r.waits = true })
 		}
+	case *observe.ClusterChanged:
+		if e.State == observe.ClusterGone {
+			l.lines.forget(e.Cluster)
+		}
 	case *observe.ReconcileFinished:
 		l.finished(e)
 	}

@@ -15,11 +15,11 @@ import (
 
 // objectKey identifies a reconciled object.
 type objectKey struct {
-	controller string
-	object     types.NamespacedName
+	controller, cluster string
+	object              types.NamespacedName
 }
 
-func keyOf(run *observe.Run) objectKey { return objectKey{run.Controller, run.Object} }
+func keyOf(run *observe.Run) objectKey { return objectKey{run.Controller, run.Cluster(), run.Object} }
 
 // failing holds the objects whose last reconcile failed, and the failed steps.
 type failing struct {

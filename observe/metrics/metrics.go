@@ -76,6 +76,7 @@ type listener struct {
 	failing     failing
 	stuck       stuck
 	converging  converging
+	clusters    clusters
 }
 
 // Observe implements [observe.Listener]. It returns ctx.
@@ -103,12 +104,9 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 			l.converging.written(e)
 		}
 	case *observe.CacheWait:
-		labels := []string{e.Controller, e.Kind.GroupKind().String()}
-		if e.Ended {
-			l.unsynced.DeleteLabelValues(labels...)
-		} else {
-			l.unsynced.WithLabelValues(labels...).Set(1)
-		}
+		l.clusters.mark(l.unsynced, e.Cluster, !e.Ended, e.Controller, e.Kind.GroupKind().String())
+	case *observe.ClusterChanged:
+		l.clusters.changed(l, e)
 	case *observe.StuckFound:
 		l.stuck.add(e.Run, l.stuckNow.WithLabelValues(e.Run.Controller, l.of(e.Run).find(e.Path).label))
 	case *observe.StaleWait:
@@ -125,10 +123,13 @@ func (l *listener) Observe(ctx context.Context, event observe.Event) context.Con
 		l.stuck.remove(e.Run)
 		l.failing.finished(l, e)
 		l.converging.finished(e)
+	case *observe.KindServed:
+		l.clusters.mark(l.reported.inactive, e.Cluster, !e.Served,
+			controllerOf(e.Run, e.Reconciler), e.Step, e.Kind.String())
 	case observe.Reported:
 		l.reported.observe(e)
 	case *observe.HandlerMemory:
-		l.reported.remembered.WithLabelValues(e.Handler).Add(float64(e.Change))
+		l.clusters.remember(l, e)
 	}
 	return ctx
 }
@@ -156,6 +157,7 @@ type vectors struct {
 	unsynced     *prometheus.GaugeVec
 	stuckNow     *prometheus.GaugeVec
 	dropped      *prometheus.CounterVec
+	clustersNow  *prometheus.GaugeVec
 }
 
 func newVectors() vectors {
@@ -204,15 +206,21 @@ func newVectors() vectors {
 		}, []string{"controller", "step"}),
 		unsynced: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "trueup_unsynced_caches",
-			Help: "1 for each kind whose cache has not been filled for some seconds. " +
+			Help: "1 for each kind whose cache has not been filled for some seconds, " +
+				"or the number of clusters for a controller of several. " +
 				"The controller does not start before.",
 		}, []string{"controller", "kind"}),
+		clustersNow: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "trueup_clusters",
+			Help: "Number of clusters of a program that reconciles the objects of several, " +
+				"by state: Starting, Ready or Paused.",
+		}, []string{"state"}),
 	}
 }
 
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.causes, v.steps, v.stepDuration, v.writesTotal, v.failingNow, v.unconverged, v.convergeTime, v.unsynced,
-		v.stuckNow, v.dropped,
+		v.stuckNow, v.dropped, v.clustersNow,
 	}
 }

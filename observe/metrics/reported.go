@@ -142,8 +142,6 @@ func (m *reported) observe(event observe.Reported) {
 		m.unwatched.WithLabelValues(controllerOf(e.Run, e.Reconciler), e.Kind.String()).Inc()
 	case *observe.AttemptFailed:
 		m.attemptFailed(e)
-	case *observe.KindServed:
-		m.kindServed(e)
 	case *observe.StoreMissed:
 		m.liveReads.WithLabelValues(e.Kind.String()).Inc()
 	case *observe.HandlerCalled:
@@ -175,15 +173,6 @@ func (m *reported) deferred(e *observe.Deferred) {
 		m.staleTimeouts.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
 	case observe.DeferLease:
 		m.leaseWaits.WithLabelValues(controllerOf(e.Run, e.Reconciler)).Inc()
-	}
-}
-
-func (m *reported) kindServed(e *observe.KindServed) {
-	labels := []string{controllerOf(e.Run, e.Reconciler), e.Step, e.Kind.String()}
-	if e.Served {
-		m.inactive.DeleteLabelValues(labels...)
-	} else {
-		m.inactive.WithLabelValues(labels...).Set(1)
 	}
 }
 

@@ -99,7 +99,7 @@ func (o *origins) wrote(c *observe.Call, span trace.SpanContext) {
 
 // finished keeps the span of a reconcile that another one follows. span is nil for one that is not traced.
 func (o *origins) finished(e *observe.ReconcileFinished, span trace.Span) {
-	key := request{e.Run.Controller, e.Run.Object}
+	key := request{e.Run.Name(), e.Run.Object}
 	follows := e.Err != nil || e.Panicked || !e.Result.IsZero()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +116,7 @@ func (o *origins) of(run *observe.Run, cause *observe.Cause, parts []string) tra
 	defer o.mu.Unlock()
 	switch cause.Type {
 	case observe.CauseRequeue, observe.CauseRetry, observe.CauseStaleRead, observe.CauseLoopDelay:
-		return o.reconciles.spans[request{run.Controller, run.Object}]
+		return o.reconciles.spans[request{run.Name(), run.Object}]
 	case observe.CauseStartUp, observe.CauseResync:
 		return trace.SpanContext{} // the write of this version is not the reason
 	}

@@ -73,7 +73,7 @@ func (r *Recorder) problem(e *observe.ProblemFound) {
 	found := Problem{strings.Join(e.Path, "."), limited(e.Text)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.controllerNamed(e.Run.Controller, refOf(e.Run.Kind, types.NamespacedName{}))
+	c := r.controllerNamed(e.Run.Name(), refOf(e.Run.Kind, types.NamespacedName{}))
 	if len(c.Problems) < maxProblems && !slices.Contains(c.Problems, found) {
 		c.Problems = append(slices.Clip(c.Problems), found)
 	}
@@ -101,7 +101,7 @@ func (w CacheWait) String() string {
 func (r *Recorder) cacheWaits(e *observe.CacheWait) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.controllerNamed(e.Controller, Ref{})
+	c := r.controllerNamed(e.Name(), Ref{})
 	of := refOf(e.Kind, types.NamespacedName{})
 	c.CacheWaits = slices.DeleteFunc(slices.Clone(c.CacheWaits), func(w CacheWait) bool { return w.Object == of })
 	if !e.Ended {
@@ -123,7 +123,7 @@ func (r *Recorder) cacheTimeout(run *observe.Run) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.controllerNamed(run.Controller, refOf(run.Kind, types.NamespacedName{})).CacheTimeouts++
+	r.controllerNamed(run.Name(), refOf(run.Kind, types.NamespacedName{})).CacheTimeouts++
 }
 
 // Mean returns the mean duration of a reconcile.

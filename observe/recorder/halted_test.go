@@ -129,12 +129,12 @@ func TestControllerOf(t *testing.T) {
 		"":         func(o *recorder.Ref) { o.Name = "b" },
 	} {
 		o := object
-		if change(&o); r.ControllerOf(o) != want {
-			t.Errorf("%v: got controller %q, want %q", o, r.ControllerOf(o), want)
+		if change(&o); r.ControllerOf(o, "") != want {
+			t.Errorf("%v: got controller %q, want %q", o, r.ControllerOf(o, ""), want)
 		}
 	}
 	other := recorder.Ref{Kind: "Service", Namespace: "default", Name: "a"}
-	if got := r.ControllerOf(other); got != "" {
+	if got := r.ControllerOf(other, ""); got != "" {
 		t.Errorf("another kind: got controller %q", got)
 	}
 	if _, ok := r.Object("database", types.NamespacedName{Namespace: "default", Name: "a"}); !ok {

@@ -77,7 +77,7 @@ func (r *Recorder) journalOf(run *observe.Run) *journal {
 	if !r.options.Objects {
 		return nil
 	}
-	key := objectKey{run.Controller, run.Object}
+	key := objectKey{run.Name(), run.Object}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if j, ok := r.journals[key]; ok {

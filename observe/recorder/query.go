@@ -160,14 +160,14 @@ func (r *Recorder) Object(controller string, object types.NamespacedName) (Histo
 	return history, found || isRunning
 }
 
-// ControllerOf returns the name of a controller that reconciles an object, if the recorder has the object, or "". If
-// there are several, it is the first by name.
-func (r *Recorder) ControllerOf(object Ref) string {
+// ControllerOf returns the name of a controller that reconciles an object of a cluster, see [observe.Run], if the
+// recorder has the object, or "". If there are several, it is the first by name.
+func (r *Recorder) ControllerOf(object Ref, cluster string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := ""
 	for name, c := range r.controllers {
-		if c.Object.Kind != object.Kind || c.Object.Group != object.Group {
+		if c.Object.Kind != object.Kind || c.Object.Group != object.Group || clusterOf(name) != cluster {
 			continue
 		}
 		key := objectKey{name, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}}
@@ -176,6 +176,12 @@ func (r *Recorder) ControllerOf(object Ref) string {
 		}
 	}
 	return found
+}
+
+// clusterOf returns the cluster in the full name of a controller. Other names of controllers have no @.
+func clusterOf(controller string) string {
+	_, cluster, _ := strings.Cut(controller, "@")
+	return cluster
 }
 
 // splitNoOps moves the number of runs without a write from the run after the last of these to this one.
@@ -224,7 +230,7 @@ func (r *Recorder) running() map[objectKey]runningRun {
 	for _, rec := range states {
 		rec.mu.Lock()
 		if rec.run != nil {
-			key := objectKey{rec.run.Controller, rec.run.Object}
+			key := objectKey{rec.run.Name(), rec.run.Object}
 			running[key] = runningRun{rec.started, rec.object, rec}
 		}
 		rec.mu.Unlock()

@@ -119,6 +119,10 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 	case *observe.CacheWait:
 		r.cacheWaits(e)
 		r.version.Add(1)
+	case *observe.ClusterChanged:
+		if e.State == observe.ClusterGone {
+			r.forgetCluster(e.Cluster)
+		}
 	case *observe.ReconcileFinished:
 		r.finished(e)
 	}

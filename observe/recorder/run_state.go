@@ -80,7 +80,7 @@ func (r *runState) start(run *observe.Run, journal *journal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.run = run
-	r.id, r.controller, r.object, r.started = run.ID, run.Controller, refOf(run.Kind, run.Object), run.Started
+	r.id, r.controller, r.object, r.started = run.ID, run.Name(), refOf(run.Kind, run.Object), run.Started
 	r.duration, r.omittedCauses, r.cachedReads, r.writes, r.omitted = 0, run.OmittedCauses, 0, 0, 0
 	r.causes, r.steps, r.calls = r.causes[:0], r.steps[:0], r.calls[:0]
 	r.stored = r.stored[:0]
@@ -271,7 +271,7 @@ func (r *runState) takeCauses(run *observe.Run, mask observe.Mask, compare bool)
 func (r *runState) current(key objectKey, mask observe.Mask) (Run, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.run == nil || key != (objectKey{r.run.Controller, r.run.Object}) {
+	if r.run == nil || key != (objectKey{r.run.Name(), r.run.Object}) {
 		return Run{}, false
 	}
 	r.causes = r.causes[:0]

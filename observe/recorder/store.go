@@ -215,6 +215,28 @@ func (r *Recorder) forget(o *object) {
 	r.bytes.objects -= o.bytes
 }
 
+// forgetCluster removes the controllers of a cluster, with their objects.
+func (r *Recorder) forgetCluster(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, o := range r.objects {
+		if clusterOf(key.controller) == cluster {
+			r.forget(o)
+		}
+	}
+	for key, j := range r.journals { // of objects that are not kept
+		if clusterOf(key.controller) == cluster {
+			r.dropJournal(j)
+		}
+	}
+	for name := range r.controllers {
+		if clusterOf(name) == cluster {
+			delete(r.controllers, name)
+		}
+	}
+	r.version.Add(1)
+}
+
 // staleWait counts a run that did nothing but wait for the caches. The next run gets its causes.
 func (r *Recorder) staleWait(rec *runState) {
 	r.mu.Lock()
