@@ -19,6 +19,10 @@
 //		Config: reconcilers.NewConfig(mgr, &Website{}, 10*time.Hour),
 //	}).SetupWithManager(ctx, mgr)
 //
+// Run it in many clusters:
+//
+//   - [trueup.dev/clusters]: run the controllers of a program in many clusters that come and go
+//
 // Or handle events, with the names of Grafana App SDK:
 //
 //   - [trueup.dev/operator]: handle events with watchers and reconcilers

@@ -9,13 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"trueup.dev/clusters"
+	"trueup.dev/examples/website"
 	websitev1 "trueup.dev/examples/website/api/v1"
+	"trueup.dev/examples/website/dns"
 	"trueup.dev/reconcilers"
 )
 
@@ -99,6 +103,38 @@ func watchOnEdge(edge cluster.Cluster) *reconcilers.SyncReconciler[*websitev1.We
 	}
 }
 
+func fleet(mgr ctrl.Manager) (*clusters.Fleet, error) {
+	// region clusters-fleet
+	fleet, err := clusters.New(mgr, clusters.Options{
+		SetUp: func(ctx context.Context, mgr ctrl.Manager) error { // what main does for one cluster
+			return website.SetupWithManager(ctx, mgr, website.Options{
+				Records: dns.NewDirectory("/var/lib/records/" + clusters.Name(ctx)),
+			})
+		},
+	})
+	// endregion
+	return fleet, err
+}
+
+// region clusters-engage
+// Connect engages a cluster in a fleet until the context ends.
+func Connect(
+	ctx context.Context, fleet *clusters.Fleet, name string, config *rest.Config, scheme *runtime.Scheme,
+) error {
+	cl, err := cluster.New(config, func(o *cluster.Options) { o.Scheme = scheme })
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := cl.Start(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "The cluster has failed", "cluster", name)
+		}
+	}()
+	return fleet.Engage(ctx, name, cl)
+}
+
+// endregion
+
 func Example_clusters() {
 	here, there := newCluster(newSite()), newCluster()
 	there.Tracker = here.Tracker // as WithCluster does
@@ -107,7 +143,7 @@ func Example_clusters() {
 	fmt.Println("there:", there.Get(context.Background(), client.ObjectKeyFromObject(pages), pages))
 	observers, err := here.Tracker.GetObservers(pages)
 	fmt.Println(observers, err)
-	_, _ = connect, watchOnEdge
+	_, _, _, _ = connect, watchOnEdge, fleet, Connect
 	// Output:
 	// event: Normal FinalizerPatched: Patched finalizer "demo.trueup.dev/edge-pages"
 	// event: Normal Created: Created ConfigMap "bakery"

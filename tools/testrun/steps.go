@@ -18,7 +18,7 @@ import (
 // one goroutine at a time, and the race detector makes some of them ten times slower: it has a part of its own in the
 // proofs that take longer.
 var concurrent = []string{
-	"./console", "./informer/...", "./internal/engine/...", "./internal/memapi/apiserver",
+	"./clusters", "./console", "./informer/...", "./internal/engine/...", "./internal/memapi/apiserver",
 	"./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./simple",
 	"./stash", "./tracker",
 }

@@ -29,7 +29,7 @@ var layers = [][]string{
 		"apis", "app", "duck", "graph", "logging", "observe", "readiness", "resource", "sandbox", "shards", "stash", "time",
 		"tracker", "validation", "internal",
 	},
-	{"console", "external", "informer", "plan", "reconcilers"},
+	{"clusters", "console", "external", "informer", "plan", "reconcilers"},
 	{"operator"},
 	{"simple", "testing"},
 	{"converge"},
