@@ -32,8 +32,8 @@ type queues struct {
 	all  map[string]*Queue
 }
 
-// of returns the queue of a controller, which several clusters share. It is nil if the controller has no metrics in this
-// process.
+// of returns the queue of a controller, which several clusters share. It is nil if the controller has no metrics in
+// this process.
 func (q *queues) of(controller string) *Queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"trueup.dev/internal/engine/calledby"
 	"trueup.dev/internal/testkit/apitest"
@@ -39,7 +40,7 @@ func TestRemovedMetricsCountNoHandlers(t *testing.T) {
 				observe.Of(mgr).Remove(metrics.Default())
 			}
 			handler := &operator.WithEdge[*fixture.Resource]{
-				Name: t.Name(),
+				Name: t.Name() + "/" + string(uuid.NewUUID()), // the process may repeat the test, and has one registry
 				Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
 					Sync: func(context.Context, *fixture.Resource) error { return errTest },
 				},

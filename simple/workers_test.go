@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,6 +96,9 @@ func TestFairNamespaces(t *testing.T) {
 			}
 		}
 	}
+	maps.DeleteFunc(got, func(other string, _ bool) bool { // of earlier runs in this process
+		return strings.HasPrefix(other, "fair-") && other != name
+	})
 	if diff := cmp.Diff(map[string]bool{name: true, "widgets.simple.example.com": true}, got); diff != "" {
 		t.Errorf("controllers with queues without priorities (-want +got):\n%s", diff)
 	}

@@ -19,7 +19,7 @@ import (
 // proofs that take longer.
 var concurrent = []string{
 	"./clusters", "./console", "./informer/...", "./internal/engine/...", "./internal/memapi/apiserver",
-	"./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./simple",
+	"./observe/...", "./operator", "./plan/...", "./reconcilers", "./sandbox/...", "./shards/...", "./simple",
 	"./stash", "./tracker",
 }
 

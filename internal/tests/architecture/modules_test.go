@@ -142,7 +142,8 @@ func versions(t *testing.T, name string) map[string]string {
 	t.Helper()
 	required := map[string]string{}
 	for line := range strings.Lines(read(t, name)) {
-		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
+		fields := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
 			required[fields[0]] = fields[1]
 		}
 	}

@@ -97,7 +97,8 @@ func TestHotLoopsAreDelayed(t *testing.T) {
 	}
 }
 
-// waitForHotLoop waits until a hot loop is logged. It skips the test on a machine that is so busy that the loop is polling.
+// waitForHotLoop waits until a hot loop is logged. It skips the test on a machine that is so busy that the loop is
+// polling.
 func waitForHotLoop(e *env, lines *logLines, calls *atomic.Int64) {
 	e.Helper()
 	const slowest = 2 * float64(hotloop.Limit*time.Second) / float64(hotloop.Window)
