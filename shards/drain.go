@@ -36,9 +36,6 @@ func (s *Shard) Admit(
 	log := logr.FromContextOrDiscard(ctx).V(1)
 	switch {
 	case s.Lapsed():
-		if s.lapseLogged.CompareAndSwap(false, true) {
-			log.Error(ErrLapsed, "no reconcile starts until the Lease is renewed", "shard", s.Name())
-		}
 		return false, reconcile.Result{RequeueAfter: retryAfter}, nil
 	case obj == nil:
 		return true, result, nil

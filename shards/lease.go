@@ -4,17 +4,20 @@ package shards
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"trueup.dev/internal/engine/lease"
 )
 
 // ErrLapsed is the error of a write by a replica whose Lease has expired: another replica may have its objects. Either
@@ -26,7 +29,7 @@ const defaultRenewDeadline = 10 * time.Second
 
 // newLock returns the lock that holds the Lease of the shard. The config for leader election is optional.
 func (s *Shard) newLock(
-	ofElection, ofManager *rest.Config, renewDeadline *time.Duration,
+	ofElection, ofManager *rest.Config, renewDeadline *time.Duration, log logr.Logger,
 ) (resourcelock.Interface, error) {
 	config := rest.CopyConfig(cmp.Or(ofElection, ofManager))
 	rest.AddUserAgent(config, "shard-lease")
@@ -39,57 +42,27 @@ func (s *Shard) newLock(
 	if err != nil {
 		return nil, err
 	}
-	return &lock{shard: s, LeaseLock: &resourcelock.LeaseLock{
+	if log.GetSink() == nil {
+		log = ctrl.Log // as the manager
+	}
+	return s.hold(&resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: s.options.Namespace, Name: s.Name()},
 		Client:     leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: s.Name()},
 		Labels:     map[string]string{RingLabel: s.options.Ring},
-	}}, nil
+	}, log), nil
 }
 
-// lock is the Lease of a shard. It notes until when the replica holds it.
-type lock struct {
-	*resourcelock.LeaseLock
-	shard *Shard
+// hold returns a lock that notes until when the replica holds it.
+func (s *Shard) hold(lock resourcelock.Interface, log logr.Logger) resourcelock.Interface {
+	lock, noted := lease.Wrap(lock, log)
+	s.lease.Store(noted)
+	return lock
 }
 
-var _ resourcelock.Interface = (*lock)(nil)
-
-// Create creates the Lease.
-func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	before := time.Now()
-	err := l.LeaseLock.Create(ctx, record)
-	l.note(before, record, err)
-	return err
-}
-
-// Update renews or releases the Lease.
-func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	before := time.Now()
-	err := l.LeaseLock.Update(ctx, record)
-	l.note(before, record, err)
-	return err
-}
-
-// note notes the result of a request that began at a time. After an error it is unknown whether the Lease was renewed.
-func (l *lock) note(before time.Time, record resourcelock.LeaderElectionRecord, err error) {
-	if err != nil {
-		return
-	}
-	until := before
-	if record.HolderIdentity == l.shard.Name() {
-		until = before.Add(time.Duration(record.LeaseDurationSeconds) * time.Second)
-	}
-	l.shard.heldUntil.Store(&until)
-	l.shard.lapseLogged.Store(false)
-}
-
-// Lapsed reports whether the Lease of the shard has expired or was released. It is false before the replica holds its
-// Lease for the first time.
-func (s *Shard) Lapsed() bool {
-	until := s.heldUntil.Load()
-	return until != nil && !time.Now().Before(*until)
-}
+// Lapsed reports whether the Lease of the shard has expired or was released, which is logged once. It is false before
+// the replica holds its Lease for the first time.
+func (s *Shard) Lapsed() bool { return s.lease.Load().Check(time.Now()) != nil }
 
 // fenced returns a function that makes the client of the manager with another one, so that it does not write after the
 // Lease has expired.

@@ -50,7 +50,7 @@ func (s *Shard) ManagerOptions(config *rest.Config, options ctrl.Options) (ctrl.
 	if err := errors.Join(problems...); err != nil {
 		return options, fmt.Errorf("options of the manager of shard %q:\n%w", s.Name(), err)
 	}
-	lock, err := s.newLock(options.LeaderElectionConfig, config, options.RenewDeadline)
+	lock, err := s.newLock(options.LeaderElectionConfig, config, options.RenewDeadline, options.Logger)
 	if err != nil {
 		return options, fmt.Errorf("client for the Lease of shard %q: %w", s.Name(), err)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"trueup.dev/internal/engine/lease"
 	"trueup.dev/internal/objects/nilcheck"
 )
 
@@ -120,10 +120,8 @@ type Shard struct {
 	options Options
 	// divided has, for each kind that was asked for, whether it is one of Kinds.
 	divided sync.Map
-	// heldUntil is when the Lease expires unless it is renewed. It is nil before the replica holds its Lease.
-	heldUntil atomic.Pointer[time.Time]
-	// lapseLogged reports whether it was logged that the Lease has expired.
-	lapseLogged atomic.Bool
+	// lease is the Lease. It is nil before [Shard.ManagerOptions].
+	lease atomic.Pointer[lease.Lease]
 }
 
 // New returns the shard that the options describe. It makes no request. The error lists all problems of the options.

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,7 +210,6 @@ func assigned(to string, drained bool) *corev1.ConfigMap {
 }
 
 func TestShard_Reconciler(t *testing.T) {
-	lapsed := time.Now().Add(-time.Second)
 	conflict := interceptor.Funcs{Get: func(
 		ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 	) error {
@@ -254,7 +254,7 @@ func TestShard_Reconciler(t *testing.T) {
 				builder.WithObjects(tc.object)
 			}
 			if tc.lapsed {
-				shard.heldUntil.Store(&lapsed)
+				renew(t, shard, resourcelock.LeaderElectionRecord{}) // released
 			}
 			stored := builder.Build()
 			called := false
@@ -329,11 +329,25 @@ func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
+// stored is a lock that stores everything.
+type stored struct{ resourcelock.Interface }
+
+func (*stored) Identity() string { return "a" }
+func (*stored) Describe() string { return "ops/a" }
+
+func (*stored) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+
+func renew(t *testing.T, shard *Shard, record resourcelock.LeaderElectionRecord) {
+	t.Helper()
+	if err := shard.hold(&stored{}, logr.Discard()).Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A replica whose Lease has expired reads, and does not write until it has renewed the Lease.
 func TestShard_FenceByTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shard, below := newShard(t), &sender{}
-		held := &lock{shard: shard}
 		send := func(method string) error {
 			req, err := http.NewRequestWithContext(t.Context(), method, "https://host/path", strings.NewReader("{}"))
 			if err != nil {
@@ -349,23 +363,22 @@ func TestShard_FenceByTheLease(t *testing.T) {
 		for _, step := range []struct {
 			name   string
 			after  time.Duration
-			do     func(before time.Time)
+			do     func()
 			refuse bool
 		}{
 			{name: "before the Lease is held", after: time.Hour},
-			{name: "held", do: func(now time.Time) { held.note(now, record, nil) }},
+			{name: "held", do: func() { renew(t, shard, record) }},
 			{name: "shortly before it expires", after: 15*time.Second - 1},
 			{name: "expired", after: 1, refuse: true},
-			{name: "not renewed", do: func(now time.Time) { held.note(now, record, errors.New("conflict")) }, refuse: true},
-			{name: "renewed", do: func(now time.Time) { held.note(now, record, nil) }},
+			{name: "renewed", do: func() { renew(t, shard, record) }},
 			{
 				name: "released", refuse: true,
-				do: func(now time.Time) { held.note(now, resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}, nil) },
+				do: func() { renew(t, shard, resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}) },
 			},
 		} {
 			time.Sleep(step.after) // in the bubble, time passes at once
 			if step.do != nil {
-				step.do(time.Now())
+				step.do()
 			}
 			below.sent = nil
 			if err := send(http.MethodGet); err != nil {

@@ -53,12 +53,19 @@ func Of(mgr manager.Manager) *Lease {
 		if _, wrapped := current.(*lock); wrapped {
 			return current
 		}
-		return &lock{current, &Lease{name: current.Describe(), log: mgr.GetLogger()}}
+		wrapped, _ := Wrap(current, mgr.GetLogger())
+		return wrapped
 	})
 	if l, ok := current.(*lock); ok {
 		return l.lease
 	}
 	return nil
+}
+
+// Wrap returns a lock that notes in the returned lease what the leader election writes to another lock.
+func Wrap(current resourcelock.Interface, log logr.Logger) (resourcelock.Interface, *Lease) {
+	l := &Lease{name: current.Describe(), log: log}
+	return &lock{current, l}, l
 }
 
 // Check returns an error if the process has held the lease, and another process may hold it at the given time. Before
