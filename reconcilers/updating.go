@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -98,7 +97,7 @@ func (c *Config) assign(actual, desired client.Object) {
 	if exists(actual) {
 		shard = cmp.Or(actual.GetLabels()[c.Shard.Label()], shard)
 	}
-	setLabel(desired, c.Shard.Label(), shard)
+	desired.SetLabels(withEntry(desired.GetLabels(), c.Shard.Label(), shard))
 }
 
 // keepShard restores the label of the replica after MergeBeforeUpdate, which may replace all labels.
@@ -108,18 +107,8 @@ func (c *Config) keepShard(merged, actual, desired client.Object) {
 	}
 	label := c.Shard.Label()
 	if shard := cmp.Or(desired.GetLabels()[label], actual.GetLabels()[label]); shard != merged.GetLabels()[label] {
-		setLabel(merged, label, shard)
+		merged.SetLabels(withEntry(merged.GetLabels(), label, shard))
 	}
-}
-
-// setLabel sets a label of an object whose labels may be shared.
-func setLabel(obj client.Object, key, value string) {
-	labels := maps.Clone(obj.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	obj.SetLabels(labels)
 }
 
 // exists reports whether obj is a stored object.
