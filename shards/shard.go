@@ -83,21 +83,15 @@ func (o Options) validate() error {
 			add(field, "must be valid, got %q: %s", value, problem)
 		}
 	}
-	switch {
-	case o.Ring == "":
-		add("Ring", "is required")
-	case len(o.Ring) > maxName:
-		add("Ring", "must have at most %d characters, got %d", maxName, len(o.Ring))
-	default:
-		names("Ring", o.Ring, validation.IsDNS1123Subdomain)
-	}
-	switch {
-	case o.Shard == "":
-		add("Shard", "is required")
-	case len(o.Shard) > maxName:
-		add("Shard", "must have at most %d characters, got %d", maxName, len(o.Shard))
-	default:
-		names("Shard", o.Shard, validation.IsDNS1123Subdomain)
+	for _, name := range []struct{ field, value string }{{"Ring", o.Ring}, {"Shard", o.Shard}} {
+		switch {
+		case name.value == "":
+			add(name.field, "is required")
+		case len(name.value) > maxName:
+			add(name.field, "must have at most %d characters, got %d", maxName, len(name.value))
+		default:
+			names(name.field, name.value, validation.IsDNS1123Subdomain)
+		}
 	}
 	if o.Namespace == "" {
 		add("Namespace", "is required outside of a pod")
