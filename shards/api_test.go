@@ -97,6 +97,16 @@ func newShard(namespace, name string) (*shards.Shard, ctrl.Options, error) {
 	}, err
 }
 
+// shardA returns the shard "a" of a test, and the options of its manager.
+func shardA(e *apitest.Env) (*shards.Shard, ctrl.Options) {
+	e.Helper()
+	shard, options, err := newShard(e.Namespace, "a")
+	e.Must(err)
+	options, err = shard.ManagerOptions(e.RESTConfig(), options)
+	e.Must(err)
+	return shard, options
+}
+
 // setUpTree adds a controller that copies the data of each ConfigMap to a Secret, with the name of the shard. The
 // predicate of its user only passes changes of the data.
 func setUpTree(ctx context.Context, mgr ctrl.Manager, shard *shards.Shard) error {
@@ -225,10 +235,7 @@ func copiedFor(e *apitest.Env, name, n, shard string) {
 func TestShard_OfATreeAndAWatcher(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, nil, sandbox.TestOptions{})
-	shard, options, err := newShard(e.Namespace, "a")
-	e.Must(err)
-	options, err = shard.ManagerOptions(e.RESTConfig(), options)
-	e.Must(err)
+	shard, options := shardA(e)
 	seen := &journal{}
 	stop := e.Manager(e.RESTConfig(), options, func(ctx context.Context, mgr ctrl.Manager) error {
 		return errors.Join(setUpTree(ctx, mgr, shard), seen.setUp(ctx, mgr, shard))
@@ -323,10 +330,7 @@ func noWarnings(e *apitest.Env) {
 func TestShard_OfATreeThatApplies(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, nil, sandbox.TestOptions{})
-	shard, options, err := newShard(e.Namespace, "a")
-	e.Must(err)
-	options, err = shard.ManagerOptions(e.RESTConfig(), options)
-	e.Must(err)
+	shard, options := shardA(e)
 	stop := e.Manager(e.RESTConfig(), options, func(ctx context.Context, mgr ctrl.Manager) error {
 		return setUpTreeWith(ctx, mgr, shard, &reconcilers.ApplyingObjectManager[*corev1.Secret]{})
 	})
@@ -348,10 +352,7 @@ func TestShard_OfATreeThatApplies(t *testing.T) {
 func TestShard_OfAPlainController(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, nil, sandbox.TestOptions{})
-	shard, options, err := newShard(e.Namespace, "a")
-	e.Must(err)
-	options, err = shard.ManagerOptions(e.RESTConfig(), options)
-	e.Must(err)
+	shard, options := shardA(e)
 	e.Manager(e.RESTConfig(), options, func(_ context.Context, mgr ctrl.Manager) error {
 		never := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetLabels()["wanted"] != "" })
 		return ctrl.NewControllerManagedBy(mgr).
