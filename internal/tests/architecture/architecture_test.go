@@ -224,15 +224,9 @@ func TestImportsPointDownwards(t *testing.T) {
 }
 
 func TestDirectDependenciesAreListed(t *testing.T) {
-	out, err := os.ReadFile("../../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
 	direct := []string{}
-	for line := range strings.Lines(string(out)) {
-		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "require "))
-		path, _, ok := strings.Cut(line, " v")
-		if ok && !strings.HasSuffix(line, "// indirect") {
+	for path, required := range requirements(t, "go.mod") {
+		if !required.indirect {
 			direct = append(direct, path)
 		}
 	}

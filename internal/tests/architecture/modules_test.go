@@ -127,24 +127,31 @@ func TestTracesNeedNoSDK(t *testing.T) {
 // TestModulesShareVersions checks that modules build with the versions of the main module. Then they share its compiled
 // packages: with other versions, a first test run takes minutes more.
 func TestModulesShareVersions(t *testing.T) {
-	ours := versions(t, "go.mod")
+	ours := requirements(t, "go.mod")
 	for _, directory := range append([]string{"controlplane"}, libraryModules...) {
-		for required, version := range versions(t, directory+"/go.mod") {
-			if want, ok := ours[required]; ok && version != want {
-				t.Errorf("%s/go.mod requires %s %s, and the main module %s", directory, required, version, want)
+		for path, required := range requirements(t, directory+"/go.mod") {
+			if want, ok := ours[path]; ok && required.version != want.version {
+				t.Errorf("%s/go.mod requires %s %s, and the main module %s", directory, path, required.version, want.version)
 			}
 		}
 	}
 }
 
-// versions returns the versions that a go.mod requires.
-func versions(t *testing.T, name string) map[string]string {
+type requirement struct {
+	version  string
+	indirect bool
+}
+
+// requirements returns the modules that a go.mod requires.
+func requirements(t *testing.T, name string) map[string]requirement {
 	t.Helper()
-	required := map[string]string{}
+	required := map[string]requirement{}
 	for line := range strings.Lines(read(t, name)) {
 		fields := strings.Fields(strings.TrimPrefix(line, "require "))
 		if len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
-			required[fields[0]] = fields[1]
+			required[fields[0]] = requirement{
+				version: fields[1], indirect: strings.HasSuffix(strings.TrimSpace(line), "// indirect"),
+			}
 		}
 	}
 	if len(required) == 0 {
