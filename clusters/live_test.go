@@ -16,6 +16,7 @@ import (
 	"trueup.dev/clusters"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/internal/ctrlfields"
+	"trueup.dev/internal/testkit/heap"
 	"trueup.dev/sandbox"
 )
 
@@ -82,14 +83,13 @@ func BenchmarkIdleCluster(b *testing.B) {
 	host.engage(p.Fleet) // what all clusters share
 	p.ready(b, "host")
 	report := func(what string, start func(i int) *connection) {
-		heap, goroutines := usage()
+		before, goroutines := heap.InUse(), runtime.NumGoroutine()
 		var last *connection
 		for i := range n {
 			last = start(i)
 		}
-		heapAfter, goroutinesAfter := usage()
-		b.ReportMetric(float64(heapAfter-heap)/n, what+"-bytes/cluster")
-		b.ReportMetric(float64(goroutinesAfter-goroutines)/n, what+"-goroutines/cluster")
+		b.ReportMetric(float64(heap.InUse()-before)/n, what+"-bytes/cluster")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/n, what+"-goroutines/cluster")
 		b.ReportMetric(float64(len(ctrlfields.StartedInformers(last.GetCache()))), what+"-watches/cluster")
 	}
 	for range b.N {
@@ -114,14 +114,4 @@ func BenchmarkIdleCluster(b *testing.B) {
 			return c
 		})
 	}
-}
-
-// usage returns the heap in use and the number of goroutines.
-func usage() (heap int64, goroutines int) {
-	var stats runtime.MemStats
-	for range 3 {
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc), runtime.NumGoroutine()
 }

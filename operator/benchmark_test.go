@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/internal/testkit/fixture"
+	"trueup.dev/internal/testkit/heap"
 )
 
 // BenchmarkEvent measures an event from the cache to the end of its request, without the queue and the handler.
@@ -90,26 +91,16 @@ func heldBytes(b *testing.B, previous PreviousState, resources int) int64 {
 	for _, obj := range objects {
 		c.objects[client.ObjectKeyFromObject(obj)] = obj
 	}
-	before := heapAlloc()
+	before := heap.InUse()
 	for _, obj := range objects {
 		c.create(obj)
 		c.reconcile(b.Context(), b, obj)
 	}
-	held := heapAlloc() - before
+	held := heap.InUse() - before
 	c.wantCalls(b, resources)
 	if n := c.edge.ledger.len(); n != resources {
 		b.Fatalf("%d records", n)
 	}
 	runtime.KeepAlive(objects)
 	return held
-}
-
-// heapAlloc returns the bytes in use.
-func heapAlloc() int64 {
-	// The second collection frees objects held by finalizers and pools.
-	runtime.GC()
-	runtime.GC()
-	stats := runtime.MemStats{}
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"trueup.dev/internal/engine/calledby"
+	"trueup.dev/internal/testkit/heap"
 )
 
 // TestHeapIsFlat creates and deletes resources. No memory may remain in use for them.
@@ -49,11 +50,11 @@ func TestHeapIsFlat(t *testing.T) {
 			for n := range tc.pairs / 10 {
 				tc.pair(n)
 			}
-			before := heapAlloc()
+			before := heap.InUse()
 			for n := range tc.pairs - tc.pairs/10 {
 				tc.pair(n + tc.pairs/10)
 			}
-			grown := heapAlloc() - before
+			grown := heap.InUse() - before
 			t.Logf(
 				"%d pairs in %s, %d bytes more than after a tenth of them", tc.pairs, time.Since(begin).Round(time.Millisecond),
 				grown,

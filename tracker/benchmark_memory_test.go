@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"trueup.dev/internal/testkit/heap"
 )
 
 // BenchmarkMemory reports the memory that 100,000 observers take, for each form of reference. Names, labels and
@@ -20,7 +22,7 @@ func BenchmarkMemory(b *testing.B) {
 		b.Run(scenario.name, func(b *testing.B) {
 			for b.Loop() {
 				tr := New(clientgoscheme.Scheme, time.Hour)
-				empty, references := heap(), 0
+				empty, references := heap.InUse(), 0
 				for i := range size {
 					watcher := observerNamed(fmt.Sprintf("observer-%d", i))
 					for _, ref := range scenario.refs(i) {
@@ -28,11 +30,11 @@ func BenchmarkMemory(b *testing.B) {
 						references++
 					}
 				}
-				b.ReportMetric(float64(heap()-empty)/float64(references), "B/reference")
+				b.ReportMetric(float64(heap.InUse()-empty)/float64(references), "B/reference")
 				for i := range size {
 					tr.(Forgetter).Forget(observerNamed(fmt.Sprintf("observer-%d", i)))
 				}
-				b.ReportMetric(float64(heap()-empty)/float64(references), "B/forgotten")
+				b.ReportMetric(float64(heap.InUse()-empty)/float64(references), "B/forgotten")
 				runtime.KeepAlive(tr)
 			}
 			b.ReportMetric(0, "ns/op") // garbage collection takes most of the time

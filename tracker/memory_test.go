@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"trueup.dev/internal/testkit/heap"
 )
 
 // size counts what a tracker holds.
@@ -176,14 +178,6 @@ func TestRoomIsGivenBack(t *testing.T) {
 	checkConsistent(t, tr)
 }
 
-// heap returns the bytes in use.
-func heap() int64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
-}
-
 // Observers that come and go while one stays must not accumulate memory, neither in maps, which keep their capacity,
 // nor in cross-references.
 func TestHeapIsGivenBack(t *testing.T) {
@@ -192,16 +186,16 @@ func TestHeapIsGivenBack(t *testing.T) {
 	mustTrack(t, tr, elsewhere, observerNamed("stays"))
 	mustTrack(t, tr, byName, observerNamed("stays"))
 
-	before := heap()
+	before := heap.InUse()
 	for i := range observers {
 		trackThree(t, tr, i)
 		mustTrack(t, tr, byName, observerNamed(fmt.Sprintf("object-%d", i)))
 	}
-	full := heap() - before
+	full := heap.InUse() - before
 	for i := range observers {
 		tr.Forget(observerNamed(fmt.Sprintf("object-%d", i)))
 	}
-	left := heap() - before
+	left := heap.InUse() - before
 	if left > full/20 {
 		t.Errorf("got %d of %d bytes in use after all observers were forgotten", left, full)
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/internal/testkit/heap"
 	"trueup.dev/observe"
 )
 
@@ -47,7 +48,7 @@ func TestMemoryDoesNotGrowWithObjects(t *testing.T) {
 		t.Skip("sends events of 100,000 objects")
 	}
 	heapAfter := func(objects int) int64 {
-		before := heap()
+		before := heap.InUse()
 		registry := prometheus.NewRegistry()
 		l, err := New(registry)
 		if err != nil {
@@ -56,7 +57,7 @@ func TestMemoryDoesNotGrowWithObjects(t *testing.T) {
 		busy(l, objects)
 		failAll(l, objects)
 		defer runtime.KeepAlive(l)
-		return heap() - before
+		return heap.InUse() - before
 	}
 	few, many := heapAfter(2*maxObjects), heapAfter(100_000)
 	t.Logf("%d KB with 20,000 objects, %d KB with 100,000", few>>10, many>>10)
@@ -67,14 +68,6 @@ func TestMemoryDoesNotGrowWithObjects(t *testing.T) {
 	if many > 2*few {
 		t.Errorf("the metrics have %d bytes with 100,000 objects, and %d with 20,000", many, few)
 	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // a second collection frees what finalizers and pools held
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }
 
 // failAll sends events of objects that are created and fail.

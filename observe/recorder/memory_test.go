@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"trueup.dev/internal/testkit/heap"
 	"trueup.dev/observe/recorder"
 )
 
@@ -18,7 +19,7 @@ func TestMemoryOfManyObjects(t *testing.T) {
 		t.Skip("plays 300,000 runs")
 	}
 	const objects, limit = 100_000, 16 << 20
-	before := heap()
+	before := heap.InUse()
 	r := recorder.New(recorder.Options{})
 	p := &play{to: r}
 	failure := errors.New("quota exceeded")
@@ -34,7 +35,7 @@ func TestMemoryOfManyObjects(t *testing.T) {
 			}
 		}
 		_, total := r.Objects(recorder.Query{Limit: 1})
-		estimated, grown := r.Bytes(), heap()-before
+		estimated, grown := r.Bytes(), heap.InUse()-before
 		t.Logf("%d objects are kept in %d KB, the heap has grown by %d KB", total, estimated>>10, grown>>10)
 		if estimated > limit {
 			t.Errorf("the recorder has %d bytes, the limit is %d", estimated, limit)
@@ -47,12 +48,4 @@ func TestMemoryOfManyObjects(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(r)
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // a second collection frees what finalizers and pools held
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

@@ -5,7 +5,6 @@ package fairqueue
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"trueup.dev/internal/testkit/heap"
 )
 
 // newQueue returns a queue whose back-off is 1, 2, 4 … seconds. It has metrics if it has a name.
@@ -369,10 +370,10 @@ func BenchmarkQueue(b *testing.B) {
 				for i := range depth {
 					requests = append(requests, request(fmt.Sprintf("%d/%d", i%100, i)))
 				}
-				before := heapInUse()
+				before := heap.InUse()
 				q.AddWithOpts(priorityqueue.AddOpts{}, requests...)
 				q.Len() // the queue of controller-runtime adds later
-				perItem := float64(heapInUse()-before) / float64(depth)
+				perItem := float64(heap.InUse()-before) / float64(depth)
 				b.ReportAllocs()
 				for b.Loop() {
 					req, _ := q.Get()
@@ -383,12 +384,4 @@ func BenchmarkQueue(b *testing.B) {
 			})
 		}
 	}
-}
-
-// heapInUse returns the memory in use.
-func heapInUse() uint64 {
-	runtime.GC()
-	stats := runtime.MemStats{}
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }
