@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -31,12 +32,12 @@ func TestInBrowser(t *testing.T) {
 	}
 	directory, environment := prepareBrowser(t)
 	s := newScene(t)
-	reconciles := 0
+	var reconciles atomic.Int64
 	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reconciles++
+		n := int(reconciles.Add(1))
 		if r.URL.Path != "/failing" {
-			s.reconcileTenant(fmt.Sprintf("new-tenant-%d", reconciles))
-		} else if err := s.touch(r.Context(), "orders", reconciles); err != nil {
+			s.reconcileTenant(fmt.Sprintf("new-tenant-%d", n))
+		} else if err := s.touch(r.Context(), "orders", n); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			t.Error(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -74,6 +75,33 @@ func TestWhatRunsNow(t *testing.T) {
 	}
 	if others := r.Unfinished("other"); len(others) > 0 {
 		t.Errorf("runs of another controller: %v", others)
+	}
+}
+
+// Another listener may attach a value to a run that the recorder already knows.
+func TestQueriesWhileListenersAttach(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	p.start("a")
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		if runs := r.Unfinished("database"); len(runs) != 1 {
+			t.Errorf("runs: %v", runs)
+		}
+		if h := history(t, r, "a"); len(h.History) != 1 {
+			t.Errorf("history: %v", h.History)
+		}
+		r.Objects(recorder.Query{})
+		r.Controllers()
+	})
+	for key := range 3 {
+		p.run.Attach(key, "value")
+	}
+	reading.Wait()
+	for key := range 3 {
+		if value := p.run.Attached(key); value != "value" {
+			t.Errorf("the value of key %d is %v", key, value)
+		}
 	}
 }
 

@@ -230,7 +230,7 @@ func (r *Recorder) running() map[objectKey]runningRun {
 	for _, rec := range states {
 		rec.mu.Lock()
 		if rec.run != nil {
-			key := objectKey{rec.run.Name(), rec.run.Object}
+			key := objectKey{rec.controller, rec.run.Object}
 			running[key] = runningRun{rec.started, rec.object, rec}
 		}
 		rec.mu.Unlock()

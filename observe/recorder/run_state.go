@@ -271,7 +271,7 @@ func (r *runState) takeCauses(run *observe.Run, mask observe.Mask, compare bool)
 func (r *runState) current(key objectKey, mask observe.Mask) (Run, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.run == nil || key != (objectKey{r.run.Name(), r.run.Object}) {
+	if r.run == nil || key != (objectKey{r.controller, r.run.Object}) {
 		return Run{}, false
 	}
 	r.causes = r.causes[:0]
