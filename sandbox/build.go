@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"trueup.dev/internal/filelock"
 )
 
 const (
@@ -133,7 +135,7 @@ func (b *builder) make(ctx context.Context, goPath, work string) (err error) {
 
 func (b *builder) lock(ctx context.Context, path string) (func(), error) {
 	var display *progress
-	unlock, err := lockFile(ctx, path, func(holder string) {
+	unlock, err := filelock.Lock(ctx, path, func(holder string) {
 		text := "waiting for " + holder + ", which is building the control plane"
 		if display == nil {
 			display = startProgress(b.out, text, false)

@@ -25,10 +25,12 @@ func ownedByUser(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
+const lockPollInterval = 20 * time.Millisecond
+
 // lockLeaseRoot creates and locks the directory of the user's shared control planes. The last control plane removes the
 // directory, so it may have to be created again. Closing the directory unlocks it.
 func lockLeaseRoot(ctx context.Context, path string) (unlock func(), err error) {
-	ticker := time.NewTicker(lockPollInterval / 10)
+	ticker := time.NewTicker(lockPollInterval)
 	defer ticker.Stop()
 	for {
 		dir, err := tryLockDir(path)

@@ -115,8 +115,9 @@ func (r lazyReader) List(ctx context.Context, list client.ObjectList, opts ...cl
 // The cases need no change. A case creates its given objects with the permissions of the config, and the namespaces
 // that it needs and that do not exist. Calls are recorded, and reactors called, before they reach the API. After the
 // case, everything that it was given or created is removed, despite finalizers, before the next case begins. Only
-// namespaces are kept, empty, with the label trueup.dev/made-by. The cases of a test binary on one cluster run one
-// after another, even in parallel tests. Binaries that share a cluster must not run in parallel: use go test -p 1.
+// namespaces are kept, empty, with the label trueup.dev/made-by. The cases on one cluster run one after another, even
+// in parallel tests, and in packages that one user tests at the same time on one machine. Two machines must not run
+// cases on one cluster at the same time.
 //
 // Reconcilers and comparisons see the objects as the case describes them:
 //

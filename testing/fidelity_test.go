@@ -152,7 +152,7 @@ func TestFidelity(t *testing.T) {
 					GivenObjects:           []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}},
 				}
 				if clusters != nil {
-					turn, err := cluster.TakeTurn(clusters)
+					turn, err := cluster.TakeTurn(t.Context(), clusters)
 					p.must(err)
 					defer turn.End()
 					p.config.newAPI = func(c *ExpectConfig) (*api, error) { return newClusterAPI(turn, c) }

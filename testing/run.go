@@ -170,7 +170,7 @@ func (r *caseRun) open(
 	main.Name, main.permissions = cluster.DefaultName, r.options.permissions
 	if len(r.options.clusters) > 0 {
 		var err error
-		if r.turn, err = cluster.TakeTurn(r.options.clusters); err != nil {
+		if r.turn, err = cluster.TakeTurn(t.Context(), r.options.clusters); err != nil {
 			t.Fatal(err)
 		}
 	}

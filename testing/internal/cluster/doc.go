@@ -2,7 +2,7 @@
 
 // Package cluster runs the cases of table tests against the API of a real cluster, without a change to the cases.
 //
-//	turn, err := cluster.TakeTurn(clusters) // waits for other cases on these clusters
+//	turn, err := cluster.TakeTurn(ctx, clusters) // waits for other cases on these clusters
 //	defer turn.End()
 //	api, err := turn.Open(cluster.Case{Name: cluster.DefaultName, Scheme: scheme, GivenObjects: objects})
 //	// run the case with api.Client() and api.Reader()

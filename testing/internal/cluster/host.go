@@ -5,10 +5,16 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"trueup.dev/internal/filelock"
 )
 
 // timeout limits the preparation of a cluster for a case, and the clean-up after it.
@@ -17,11 +23,14 @@ const timeout = 30 * time.Second
 // hosts are the clusters that this process uses, by address.
 var hosts sync.Map
 
-// host is a cluster that the cases of this process use one after another.
+// host is a cluster that cases use one after another, also the cases of other processes on this machine: packages are
+// tested at the same time, and use the same names of namespaces.
 type host struct {
 	address string
-	// turn is held by the running case.
+	// turn is held by the running case of this process.
 	turn sync.Mutex
+	// unlock ends the turn of this process. The holder of turn may access it.
+	unlock func()
 	// namespaces are those that cases have created. The holder of turn may access them.
 	namespaces map[string]bool
 }
@@ -38,7 +47,7 @@ type Turn struct {
 }
 
 // TakeTurn waits until no other case uses any of the clusters.
-func TakeTurn(clusters map[string]*Cluster) (*Turn, error) {
+func TakeTurn(ctx context.Context, clusters map[string]*Cluster) (*Turn, error) {
 	if clusters[DefaultName] == nil {
 		return nil, errors.New("OnAdditionalCluster: requires the option OnCluster")
 	}
@@ -53,15 +62,31 @@ func TakeTurn(clusters map[string]*Cluster) (*Turn, error) {
 	}
 	// all cases lock in the same order, to avoid a deadlock
 	slices.SortFunc(turn.hosts, func(a, b *host) int { return cmp.Compare(a.address, b.address) })
-	for _, host := range turn.hosts {
-		host.turn.Lock()
+	for i, host := range turn.hosts {
+		if err := host.lock(ctx); err != nil {
+			turn.hosts = turn.hosts[:i]
+			turn.End()
+			return nil, fmt.Errorf("OnCluster: %w", err)
+		}
 	}
 	return turn, nil
+}
+
+func (h *host) lock(ctx context.Context) error {
+	h.turn.Lock()
+	address := sha256.Sum256([]byte(h.address))
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("trueup-cases-%d-%x.lock", os.Getuid(), address[:8]))
+	var err error
+	if h.unlock, err = filelock.Lock(ctx, path, func(string) {}); err != nil {
+		h.turn.Unlock()
+	}
+	return err
 }
 
 // End lets the next case start.
 func (t *Turn) End() {
 	for _, host := range t.hosts {
+		host.unlock()
 		host.turn.Unlock()
 	}
 }

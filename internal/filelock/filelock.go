@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sandbox
+// Package filelock makes processes of one machine take turns.
+package filelock
 
 import (
 	"context"
@@ -11,13 +12,14 @@ import (
 	"time"
 )
 
-const lockPollInterval = 200 * time.Millisecond
+const pollInterval = 20 * time.Millisecond
 
-// lockFile takes the lock at path and returns a function to release it. If another process holds the lock, it calls
-// waiting first. The operating system holds the lock for the process and releases it when the process ends for any
-// reason. The file is not removed, because two processes could then lock two files with the same name.
-func lockFile(ctx context.Context, path string, waiting func(holder string)) (unlock func(), err error) {
-	ticker := time.NewTicker(lockPollInterval)
+// Lock takes the lock at path and returns a function to release it. While another process, or another call in this one,
+// holds the lock, it calls waiting at each attempt, which must return soon. The operating system holds the lock for the
+// process and releases it when the process ends for any reason. The file is not removed, because two processes could
+// then lock two files with the same name.
+func Lock(ctx context.Context, path string, waiting func(holder string)) (unlock func(), err error) {
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		file, err := tryLock(path)

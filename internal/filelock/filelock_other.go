@@ -2,12 +2,12 @@
 
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
 
-package sandbox
+package filelock
 
 import "os"
 
 // tryLock always succeeds. These systems have no lock that ends with its process, and a stale lock would be worse than
-// two processes that build the same binary. The binary itself is put in place atomically.
+// none.
 func tryLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sandbox
+package filelock
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func TestLockExcludes(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			unlock, err := lockFile(t.Context(), path, func(string) {})
+			unlock, err := Lock(t.Context(), path, func(string) {})
 			if err != nil {
 				t.Error(err)
 				return
@@ -37,7 +37,7 @@ func TestLockExcludes(t *testing.T) {
 
 func TestLockWaitsForHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lockFile(t.Context(), path, func(string) { t.Error("waits for a free lock") })
+	unlock, err := Lock(t.Context(), path, func(string) { t.Error("waits for a free lock") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestLockWaitsForHolder(t *testing.T) {
 	cause := errors.New("canceled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var holder string
-	_, err = lockFile(ctx, path, func(h string) {
+	_, err = Lock(ctx, path, func(h string) {
 		holder = h
 		cancel(cause)
 	})
@@ -59,7 +59,7 @@ func TestLockWaitsForHolder(t *testing.T) {
 }
 
 func TestLockError(t *testing.T) {
-	_, err := lockFile(t.Context(), filepath.Join(t.TempDir(), "missing", "lock"), func(string) {})
+	_, err := Lock(t.Context(), filepath.Join(t.TempDir(), "missing", "lock"), func(string) {})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got error %v, want that the directory does not exist", err)
 	}
