@@ -390,8 +390,7 @@ var webhookParser = &parser[webhookConfiguration]{
 	parse: newWebhookConfiguration,
 }
 
-// readWebhookConfigurations returns the configurations in sources, validating ones first. Requests that a mutating
-// webhook rejects do not reach validating webhooks, so only this order shows whether each of them is in use.
+// readWebhookConfigurations returns the configurations in sources.
 func readWebhookConfigurations(sources []any) ([]webhookConfiguration, error) {
 	all, err := webhookParser.readAll(sources)
 	if err != nil {
@@ -400,17 +399,7 @@ func readWebhookConfigurations(sources []any) ([]webhookConfiguration, error) {
 	if len(sources) > 0 && len(all) == 0 {
 		return nil, fmt.Errorf("the sources contain no %s and no %s", mutatingKind, validatingKind)
 	}
-	slices.SortStableFunc(all, func(a, b webhookConfiguration) int {
-		return rank(a) - rank(b)
-	})
 	return all, nil
-}
-
-func rank(c webhookConfiguration) int {
-	if c.object.GetKind() == validatingKind {
-		return 0
-	}
-	return 1
 }
 
 func newWebhookConfiguration(origin string, object map[string]any) (webhookConfiguration, error) {

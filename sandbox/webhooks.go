@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -120,11 +122,17 @@ func (e *Env) Webhooks(t testing.TB, o WebhookOptions) *Webhooks {
 	})
 	ctx, cancel := context.WithTimeoutCause(t.Context(), webhookTimeout, fmt.Errorf("not in use after %s", webhookTimeout))
 	defer cancel()
+	probes, err := serveProbes(w)
+	if err != nil {
+		t.Fatalf("sandbox: registering webhooks: %v", err)
+	}
+	defer probes.close()
 	for _, c := range configurations {
-		if err := r.register(ctx, c, o.AllNamespaces); err != nil {
+		if err := r.register(ctx, c, o.AllNamespaces, probes); err != nil {
 			t.Fatal(orDeath(e.Sandbox, fmt.Errorf("sandbox: registering webhooks from %s: %w", c.origin, err)))
 		}
 	}
+	probes.close()
 	for _, crd := range o.Conversions {
 		if err := r.convert(ctx, crd); err != nil {
 			t.Fatal(orDeath(e.Sandbox, fmt.Errorf("sandbox: registering the conversion webhook of %s: %w", crd, err)))
@@ -308,7 +316,9 @@ func (r *webhookRegistrar) clientConfig(path string) map[string]any {
 }
 
 // register creates a configuration and returns when the API server uses it.
-func (r *webhookRegistrar) register(ctx context.Context, c webhookConfiguration, allNamespaces bool) error {
+func (r *webhookRegistrar) register(
+	ctx context.Context, c webhookConfiguration, allNamespaces bool, probes *probeServer,
+) error {
 	object := c.object.DeepCopy()
 	object.SetName(object.GetName() + "." + r.namespace)
 	labels := object.GetLabels()
@@ -356,7 +366,7 @@ func (r *webhookRegistrar) register(ctx context.Context, c webhookConfiguration,
 		}
 		return err
 	})
-	return r.awaitUse(ctx, probe)
+	return r.awaitUse(ctx, probe, probes)
 }
 
 func (r *webhookRegistrar) inNamespace() map[string]any {
@@ -371,7 +381,7 @@ func (r *webhookRegistrar) inNamespace() map[string]any {
 func (r *webhookRegistrar) probe(value string) map[string]any {
 	return map[string]any{
 		"name":         probeWebhook,
-		"clientConfig": r.clientConfig("/" + probeWebhook),
+		"clientConfig": r.clientConfig("/" + value),
 		"rules": []any{map[string]any{
 			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"},
 			"operations": []any{string(admissionregistrationv1.Create)},
@@ -381,13 +391,13 @@ func (r *webhookRegistrar) probe(value string) map[string]any {
 		"admissionReviewVersions": []any{"v1"},
 		"sideEffects":             string(admissionregistrationv1.SideEffectClassNone),
 		"failurePolicy":           string(admissionregistrationv1.Fail),
-		"timeoutSeconds":          int64(1),
+		"timeoutSeconds":          int64(5),
 	}
 }
 
-// awaitUse waits until the API server calls the webhooks of a configuration, which it reads from a cache. A dry run
-// fails then, because no server listens before Env.Webhooks returns.
-func (r *webhookRegistrar) awaitUse(ctx context.Context, probe string) error {
+// awaitUse waits until the API server calls the webhooks of a configuration, which it reads from a cache: a dry run
+// reaches the probe in it.
+func (r *webhookRegistrar) awaitUse(ctx context.Context, probe string, probes *probeServer) error {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "webhook-probe", "labels": map[string]any{probeLabel: probe}},
@@ -396,14 +406,59 @@ func (r *webhookRegistrar) awaitUse(ctx context.Context, probe string) error {
 	return poll(ctx, func() (bool, error) {
 		_, err := configMaps.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		switch {
+		case probes.called("/" + probe):
+			return true, nil
 		case err == nil:
 			return false, errors.New("the API server does not call the webhooks yet")
-		case strings.Contains(err.Error(), "failed calling webhook"):
-			return true, nil
 		}
-		return true, err
+		return !strings.Contains(err.Error(), "failed calling webhook"), err
 	})
 }
+
+// probeServer serves the webhooks of a test until the test does, and admits everything.
+type probeServer struct {
+	http.Server
+	paths sync.Map // those that were called
+}
+
+// serveProbes starts a server at the address of the webhooks. It uses a connection for one request only: none is left
+// to be used instead of one to the server of the test.
+func serveProbes(w *Webhooks) (*probeServer, error) {
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(w.CertDir, "tls.crt"), filepath.Join(w.CertDir, "tls.key"))
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	listener, err := tls.Listen("tcp", w.address(), config)
+	if err != nil {
+		return nil, err
+	}
+	s := &probeServer{Server: http.Server{ReadHeaderTimeout: webhookTimeout}}
+	s.Handler = http.HandlerFunc(s.admit)
+	s.SetKeepAlivesEnabled(false)
+	go func() { _ = s.Serve(listener) }()
+	return s, nil
+}
+
+func (s *probeServer) admit(out http.ResponseWriter, in *http.Request) {
+	review := admissionv1.AdmissionReview{}
+	if err := json.NewDecoder(in.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(out, "not a review", http.StatusBadRequest)
+		return
+	}
+	s.paths.Store(in.URL.Path, true)
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	review.Request = nil
+	out.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	_ = json.NewEncoder(out).Encode(review) // the API server reports a connection that ends early
+}
+
+func (s *probeServer) called(path string) bool {
+	_, ok := s.paths.Load(path)
+	return ok
+}
+
+func (s *probeServer) close() { _ = s.Close() }
 
 // converting maps cluster and definition to the test that converts the objects of the definition.
 var converting sync.Map

@@ -77,6 +77,32 @@ func TestWebhooks_MutateValidateAndConvert(t *testing.T) {
 	}
 }
 
+// A request that another webhook refuses does not show that a configuration is in use.
+func TestWebhooks_AreInUseOnlyIfTheyAreCalled(t *testing.T) {
+	env := ForTest(t, TestOptions{})
+	// Nothing serves these webhooks, so each creation of a ConfigMap fails.
+	env.Webhooks(t, WebhookOptions{Configurations: []any{fstest.MapFS{"a.yaml": {Data: []byte(webhookManifests)}}}})
+	w, err := newWebhooks(webhookHost, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newWebhookRegistrar(env, w, t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	probes, err := serveProbes(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probes.close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err = r.awaitUse(ctx, "not-registered", probes)
+	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("error %v, want that a webhook refuses the probe", err)
+	}
+}
+
 // Parallel tests register the same webhooks, and each is only called for its own namespace.
 func TestWebhooks_AreCalledForTheNamespaceOfTheTestOnly(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
@@ -278,7 +304,7 @@ func TestReadWebhookConfigurations_OfAKubebuilderProject(t *testing.T) {
 	for _, c := range found {
 		names = append(names, c.object.GetName())
 	}
-	if diff := cmp.Diff([]string{"validating", "mutating"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"mutating", "validating"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	delete(folder, "manifests.yaml")
