@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,19 +15,28 @@ import (
 // the user's cache directory. That they cannot be read or written fails nothing: they are shown, and order packages.
 type durations map[string]float64
 
+// usual are the packages that take longest, for the order of the first run on a machine. It compiles everything, and
+// the tests of these packages wait for the API meanwhile.
+var usual = durations{
+	"trueup.dev/internal/tests/integration": 140, "trueup.dev/converge": 120, "trueup.dev/internal/tests/convergence": 60,
+	"trueup.dev/reconcilers": 55, "trueup.dev/cmd/trueup": 55, "trueup.dev/docs": 45, "trueup.dev/sandbox": 40,
+	"trueup.dev/examples/website/internal/controller": 35, "trueup.dev/simple": 35, "trueup.dev/clusters": 30,
+	"trueup.dev/operator": 30,
+}
+
 func durationsFile() (string, error) {
 	directory, err := os.UserCacheDir()
 	return filepath.Join(directory, "trueup", "test-durations.json"), err
 }
 
 func readDurations() durations {
-	d := durations{}
+	d := maps.Clone(usual)
 	file, err := durationsFile()
 	if err != nil {
 		return d
 	}
 	if content, err := os.ReadFile(file); err == nil && json.Unmarshal(content, &d) != nil {
-		return durations{}
+		return maps.Clone(usual)
 	}
 	return d
 }
