@@ -176,11 +176,12 @@ func watchConvergence(
 	seen := map[types.UID]bool{}
 	look := func(obj any) {
 		w, ok := obj.(*api.Widget)
-		if !ok || seen[w.UID] || !converged(w) {
+		if !ok || seen == nil || seen[w.UID] || !converged(w) {
 			return
 		}
 		if seen[w.UID] = true; len(seen) == parents {
 			done <- time.Now()
+			seen = nil // not a part of the heap that is measured
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

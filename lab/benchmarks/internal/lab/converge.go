@@ -46,7 +46,7 @@ func Writes(noun string) report.Metric {
 // Converge starts the controller, and reports the cost until everything is up to date, which it verifies, and no
 // activity remains. Events may still be in flight.
 func (t *Trial) Converge(ctx context.Context, plan Plan, writes report.Metric) error {
-	t.heapBefore = t.restedHeap(ctx)
+	t.heapBefore, t.residentBefore = t.restedHeap(ctx), resident()
 	done, err := t.start(ctx, plan.SetUp[t.Contender], plan.Parents, plan.Converged)
 	if err != nil {
 		return err
@@ -122,9 +122,11 @@ func (t *Trial) settle(ctx context.Context, events bool) error {
 	defer ticker.Stop()
 	last, since := state{}, time.Now()
 	for {
-		queue := t.controller.queue()
-		now := state{queue.counted(), t.counter.Activity(events)}
-		if now != last || now.taken != now.done || now.Open > 0 || queue.Len() > 0 {
+		now, waiting := state{Activity: t.counter.Activity(events)}, 1 // until the controller has a queue
+		if queue := t.controller.queue(); queue != nil {
+			now.queueCount, waiting = queue.counted(), queue.Len()
+		}
+		if now != last || now.taken != now.done || now.Open > 0 || waiting > 0 {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) >= t.options.Quiet {

@@ -36,7 +36,8 @@ var (
 	// StormWrites must be 0.
 	StormWrites = report.Metric{Name: "resync storm, API writes"}
 	// Heap is the memory of the controller, with its caches.
-	Heap = report.Metric{Name: "heap after", Unit: "MB"}
+	Heap     = report.Metric{Name: "heap after", Unit: "MB", Drawn: true}
+	Resident = report.Metric{Name: "resident memory after", Unit: "MB"}
 )
 
 const (
@@ -53,6 +54,9 @@ func (t *Trial) Idle(ctx context.Context) error {
 	}
 	t.tally(t.counter.Counts())
 	t.Report(Heap, max(0, float64(heap())-float64(t.heapBefore))/1e6)
+	if used := resident(); used > 0 {
+		t.Report(Resident, max(0, float64(used)-float64(t.residentBefore))/1e6)
+	}
 	parents, err := t.parents(ctx)
 	if err != nil {
 		return err

@@ -25,8 +25,8 @@ type queue struct {
 	// recorded has the number of adds of each request since record. It is nil while not recording.
 	recorded  map[reconcile.Request]int
 	lastAdded time.Time
-	// firstTaken is the start of the first reconcile.
-	firstTaken time.Time
+	// firstTaken is the start of the first reconcile, and lastDone the end of the last one.
+	firstTaken, lastDone time.Time
 	// waiting is closed when done reaches target.
 	target  int
 	waiting chan struct{}
@@ -97,19 +97,20 @@ func (q *queue) Get() (reconcile.Request, bool) {
 }
 
 func (q *queue) Done(item reconcile.Request) {
-	q.ended(item)
+	q.left(item)
 	q.PriorityQueue.Done(item)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.count.done++
+	q.lastDone = time.Now()
 	if q.waiting != nil && q.count.done >= q.target {
 		close(q.waiting)
 		q.waiting = nil
 	}
 }
 
-// ended records that a request is no longer reconciled.
-func (q *queue) ended(item reconcile.Request) {
+// left records that a request is no longer reconciled.
+func (q *queue) left(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if item != q.timed {
@@ -165,6 +166,12 @@ func (q *queue) started() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.firstTaken
+}
+
+func (q *queue) ended() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lastDone
 }
 
 // record starts to record adds.

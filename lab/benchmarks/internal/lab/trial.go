@@ -53,6 +53,8 @@ type Trial struct {
 	controller *running
 	// heapAtRest is the used memory before the first measurement, and heapBefore before this one.
 	heapAtRest, heapBefore uint64
+	// residentBefore is the resident memory before this measurement.
+	residentBefore uint64
 
 	sample  report.Sample
 	metrics []report.Metric

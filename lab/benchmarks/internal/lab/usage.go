@@ -4,7 +4,10 @@ package lab
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"trueup.dev/lab/benchmarks/internal/report"
@@ -66,6 +69,21 @@ func heap() uint64 {
 	stats := runtime.MemStats{}
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
+}
+
+// resident returns the resident memory of the process after it has returned what it can to the system, or 0 where that
+// is unknown.
+func resident() uint64 {
+	debug.FreeOSMemory()
+	status, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages uint64
+	if _, err := fmt.Sscan(string(status), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
 }
 
 // restedHeap returns the used memory after the caches of the measurement before were collected, which takes until its

@@ -46,14 +46,18 @@ func oneChildEach(ctx context.Context, trial *lab.Trial, noun string, setUps map
 	if err := trial.Create(ctx, trial.Size, parentObject); err != nil {
 		return err
 	}
-	return trial.Converge(ctx, lab.Plan{
+	return trial.Converge(ctx, planOneChild(trial, setUps), lab.Writes(noun))
+}
+
+func planOneChild(trial *lab.Trial, setUps map[string]lab.SetUp) lab.Plan {
+	return lab.Plan{
 		Parents: trial.Size,
 		SetUp:   setUps,
 		Converged: func(w *api.Widget) bool {
 			return w.Status.Child == w.Name && w.Status.ObservedGeneration == w.Generation
 		},
 		Verify: func(ctx context.Context) error { return verifyChildren(ctx, trial.Live, trial.Size, childName) },
-	}, lab.Writes(noun))
+	}
 }
 
 // childName returns the name of the only child of a widget.

@@ -20,6 +20,7 @@ import (
 func All(latency time.Duration) []lab.Workload {
 	return []lab.Workload{
 		Converge{},
+		Large{},
 		Apply{},
 		ChildSet{},
 		Sequence{},

@@ -46,6 +46,7 @@ func TestWorkloads(t *testing.T) {
 	)
 	want := map[string]map[string]float64{ // requests without conflicts
 		"converge": {creates: size, statuses: size},
+		"large":    {creates: size, statuses: size},
 		"apply":    {patches: size, statuses: size},
 		"slow":     {creates: size, statuses: size},
 		"childset": {creates: size, statuses: 1},
@@ -85,6 +86,15 @@ func TestWorkloads(t *testing.T) {
 			appliesAlways := w.Name == "apply" && sample.Contender == report.HandWritten
 			if got := sample.Values[lab.StormWrites.Name]; (got != 0) != appliesAlways {
 				t.Errorf("%s: %v writes of no-op reconciles", name, got)
+			}
+			if w.Name == "large" {
+				for metric, want := range map[report.Metric]float64{
+					lab.RestartWrites: 0, lab.ChangeWrites: 2, // of the child, and of the status
+				} {
+					if got, ok := sample.Values[metric.Name]; got < want || want == 0 && got > 0 || !ok {
+						t.Errorf("%s: %s is %v, want %v", name, metric.Name, got, want)
+					}
+				}
 			}
 			if w.Name == "tracking" {
 				for metric, want := range map[report.Metric]float64{
