@@ -184,11 +184,12 @@ func (c Config) IsEmpty() bool {
 // resources that depend on tracked objects are in the original cluster. It panics if the REST config of the cluster is
 // invalid.
 func (c Config) WithCluster(cluster cluster.Cluster) Config {
-	reads := served.NewClient(cluster.GetClient(), cluster.GetCache())
+	cached := readsFromCache(cluster.GetClient())
+	reads := served.NewClient(ownedClient{cluster.GetClient(), cached}, cluster.GetCache())
 	guarded := guard.NewCluster(reads, cluster.GetAPIReader(), served.NewCache(cluster.GetCache(), reads), journalFrom)
 	guarded.Fence(func() error { return c.lease.Check(time.Now()) })
 	duckClient := duck.NewDuckAwareClientWrapper(&formClient{
-		Client: guarded.Client(), cluster: guarded, cache: cluster.GetCache(), cached: readsFromCache(cluster.GetClient()),
+		Client: guarded.Client(), cluster: guarded, cache: cluster.GetCache(), cached: cached,
 	})
 	duckReader := duck.NewDuckAwareAPIReaderWrapper(cluster.GetAPIReader(), cluster.GetClient())
 	return Config{
@@ -215,7 +216,7 @@ func (c Config) WithCluster(cluster cluster.Cluster) Config {
 		hub:          c.hub,
 		lease:        c.lease,
 		guard:        guarded,
-		owners:       newOwnerIndexes(cluster.GetFieldIndexer(), c.hub),
+		owners:       newOwnerIndexes(cluster, c.hub),
 		cache:        cluster.GetCache(),
 	}
 }

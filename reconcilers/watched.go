@@ -13,9 +13,13 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -463,6 +467,62 @@ func (c *formClient) List(ctx context.Context, list client.ObjectList, opts ...c
 		return nil
 	}
 	return explainNamespace(err, (&client.ListOptions{}).ApplyOptions(opts).Namespace)
+}
+
+// ownerSelector selects the objects that an owner controls, by an index.
+type ownerSelector struct {
+	fields.Selector
+	owner types.UID
+	index ownerIndex
+	in    indexedInformer // nil if the cache has an index by the field
+}
+
+// ownedClient answers lists with an ownerSelector, below all clients that record what is read.
+type ownedClient struct {
+	client.Client
+	cached func(gvk schema.GroupVersionKind, obj runtime.Object) bool
+}
+
+func (c ownedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	for _, opt := range opts {
+		options, ok := opt.(*client.ListOptions)
+		if !ok {
+			continue
+		}
+		selector, ok := options.FieldSelector.(ownerSelector)
+		if ok && selector.in != nil && c.cached(selector.index.kind.GroupVersionKind, list) {
+			return selector.list(list, (&client.ListOptions{}).ApplyOptions(opts))
+		}
+	}
+	return c.Client.List(ctx, list, opts...)
+}
+
+func (s ownerSelector) list(list client.ObjectList, options *client.ListOptions) error {
+	if s.in.IsStopped() || !s.in.HasSynced() {
+		return errors.New("the informer has stopped, or is not filled yet")
+	}
+	bucket, err := s.in.GetIndexer().ByIndex(ownerIndexField, ownerBucket(s.owner))
+	if err != nil {
+		return err
+	}
+	owned := make([]runtime.Object, 0, 1)
+	for _, obj := range bucket {
+		object, ok := obj.(client.Object)
+		if !ok {
+			return fmt.Errorf("index by owner: unexpected %T", obj)
+		}
+		ref := metav1.GetControllerOfNoCopy(object)
+		if ref == nil || ref.UID != s.owner ||
+			options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(object.GetLabels())) {
+			continue
+		}
+		if unsafe := options.UnsafeDisableDeepCopy; unsafe == nil || !*unsafe {
+			object = object.DeepCopyObject().(client.Object)
+			object.GetObjectKind().SetGroupVersionKind(s.index.kind.GroupVersionKind)
+		}
+		owned = append(owned, object)
+	}
+	return meta.SetList(list, owned)
 }
 
 // explainNamespace says what to do if the cache of a manager does not have a namespace. The error of the cache has no

@@ -3,6 +3,8 @@
 package ctrlfields
 
 import (
+	"reflect"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,4 +24,16 @@ func CacheOptions(c client.Client) (uncached map[schema.GroupVersionKind]struct{
 		unstructured = *too
 	}
 	return uncached, unstructured
+}
+
+// CacheOf returns the cache that a client of controller-runtime reads from, or nil for other clients.
+func CacheOf(c client.Client) client.Reader {
+	of, ok := structOf(c)
+	if !ok || of.Type().PkgPath() != reflect.TypeFor[client.ListOptions]().PkgPath() {
+		return nil
+	}
+	if reads, ok := field[client.Reader](of, "cache"); ok {
+		return *reads
+	}
+	return nil
 }

@@ -149,6 +149,10 @@ func contracts(t *testing.T) []contract {
 			fromCluster, "cacheUnstructured", reflect.TypeFor[bool](),
 			"the watch of unstructured objects that are read from the cache",
 		},
+		{
+			fromCluster, "cache", reflect.TypeFor[client.Reader](),
+			"the small index of children by owner; the index needs ten times the memory then",
+		},
 
 		{electing, "Mutex", reflect.TypeFor[sync.Mutex](), fencing},
 		{electing, "started", reflect.TypeFor[bool](), fencing},

@@ -269,19 +269,27 @@ func TestStartedInformers(t *testing.T) {
 
 func TestCacheOptions(t *testing.T) {
 	informers := newCache(t, cache.Options{})
+	type another struct {
+		client.Client
+		cache client.Reader
+	}
 	for name, tc := range map[string]struct {
 		client       client.Client
+		cache        client.Reader
 		uncached     map[schema.GroupVersionKind]struct{}
 		unstructured bool
 	}{
-		"live":    {newClient(t, client.Options{}), nil, false},
-		"default": {newClient(t, client.Options{Cache: &client.CacheOptions{Reader: informers}}), nil, false},
+		"live":    {newClient(t, client.Options{}), nil, nil, false},
+		"default": {newClient(t, client.Options{Cache: &client.CacheOptions{Reader: informers}}), informers, nil, false},
 		"all options": {newClient(t, client.Options{Cache: &client.CacheOptions{
 			Reader: informers, Unstructured: true, DisableFor: []client.Object{&corev1.Pod{}},
-		}}), map[schema.GroupVersionKind]struct{}{podKind: {}}, true},
-		"another client": {struct{ client.Client }{}, nil, false},
-		"no client":      {nil, nil, false},
+		}}), informers, map[schema.GroupVersionKind]struct{}{podKind: {}}, true},
+		"another client": {&another{cache: informers}, nil, nil, false},
+		"no client":      {nil, nil, nil, false},
 	} {
+		if got := CacheOf(tc.client); got != tc.cache {
+			t.Errorf("%s: reads from %v, want %v", name, got, tc.cache)
+		}
 		uncached, unstructured := CacheOptions(tc.client)
 		if diff := cmp.Diff(tc.uncached, uncached, cmpopts.EquateEmpty()); diff != "" || unstructured != tc.unstructured {
 			t.Errorf("%s: unstructured %t, uncached (-want +got):\n%s", name, unstructured, diff)

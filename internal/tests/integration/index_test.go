@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,24 +41,39 @@ func (c countingClient) List(ctx context.Context, list client.ObjectList, opts .
 	return err
 }
 
-// A parent reads only its own children, however many children others have. The index of a cache for all namespaces has
-// one entry for each owner.
+// A parent reads only its own children, however many children others have. In a cache for all namespaces, the index is
+// one of buckets.
 func TestChildrenAreFoundByTheirOwner(t *testing.T) {
 	for name, everywhere := range map[string]bool{"in a cache of namespaces": false, "in a cache of all": true} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t)
 			options := ctrl.Options{}
 			if everywhere {
-				options.Cache.DefaultNamespaces = map[string]cache.Config{}
-				options.Cache.ByObject = map[client.Object]cache.ByObject{
-					&fixture.Resource{}: {Namespaces: map[string]cache.Config{e.Namespace: {}}},
-				}
+				options.Cache = cachingAll(e)
 			}
 			caches := childrenAreFoundByTheirOwner(t, e, options)
-			if everywhere {
-				hasOneEntryForEachOwner(t, caches)
+			informer, err := caches.GetInformer(t.Context(), &corev1.ConfigMap{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			indexed, single := informer.(interface{ GetIndexer() toolscache.Indexer })
+			if single != everywhere {
+				t.Fatalf("the informer is of type %T", informer)
+			}
+			if single {
+				isOfBuckets(t, indexed.GetIndexer(), e.Namespace)
 			}
 		})
+	}
+}
+
+// cachingAll caches all namespaces, but only the resources of the test.
+func cachingAll(e *env) cache.Options {
+	return cache.Options{
+		DefaultNamespaces: map[string]cache.Config{},
+		ByObject: map[client.Object]cache.ByObject{
+			&fixture.Resource{}: {Namespaces: map[string]cache.Config{e.Namespace: {}}},
+		},
 	}
 }
 
@@ -102,25 +118,60 @@ func childrenAreFoundByTheirOwner(t *testing.T, e *env, options ctrl.Options) (c
 	return caches
 }
 
-func hasOneEntryForEachOwner(t *testing.T, caches cache.Cache) {
+func isOfBuckets(t *testing.T, indexer toolscache.Indexer, namespace string) {
 	t.Helper()
-	informer, err := caches.GetInformer(t.Context(), &corev1.ConfigMap{})
-	if err != nil {
-		t.Fatal(err)
+	const byOwner = "trueup.dev/controller-uid"
+	if indexer.GetIndexers()["field:"+byOwner] != nil {
+		t.Error("there is an index with two entries for each child")
 	}
-	indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer })
-	if !ok {
-		t.Fatalf("%T has no indexer", informer)
-	}
-	values := indexed.GetIndexer().ListIndexFuncValues("field:trueup.dev/controller-uid")
-	for _, value := range values {
-		if !strings.HasPrefix(value, "__all_namespaces/") {
-			t.Errorf("the index has the entry %q for a namespace", value)
+	siblings, own := 0, 0
+	for _, bucket := range indexer.ListIndexFuncValues(byOwner) {
+		keys, err := indexer.IndexKeys(byOwner, bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			switch {
+			case strings.HasPrefix(key, namespace+"/sibling-"):
+				siblings++
+			case key == namespace+"/it-child":
+				own++
+			}
 		}
 	}
-	if len(values) < 2 {
-		t.Errorf("got %d entries of the index, want one for each owner", len(values))
+	if siblings != 300 || own != 1 {
+		t.Errorf("the index has %d siblings and %d children of the resource, want 300 and 1", siblings, own)
 	}
+}
+
+// A kind that the client of the manager reads from the API server is not read from the index.
+func TestChildrenThatAreNotReadFromTheCache(t *testing.T) {
+	e := newEnv(t)
+	resource := newResource("it", nil)
+	e.Add(resource)
+	var live atomic.Int64
+	child := configMapOf("-child", func(*fixture.Resource) map[string]string { return nil })
+	cfg := e.RESTConfig()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") && r.URL.Query().Get("watch") == "" &&
+				strings.Contains(r.URL.Path, e.Namespace) {
+				live.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	options := ctrl.Options{Cache: cachingAll(e)}
+	options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}
+	e.Manager(cfg, options, func(ctx context.Context, mgr ctrl.Manager) error {
+		return root(child)(ctx, mgr, reconcilers.NewConfig(mgr, nil, time.Hour))
+	})
+	e.Eventually(func() error {
+		if live.Load() < 2 {
+			return fmt.Errorf("%d lists of ConfigMaps were sent to the API server", live.Load())
+		}
+		return e.Read(newConfigMap("it-child", nil))
+	})
 }
 
 // Controllers whose children are of a kind that is not served yet start when the kind is served.
