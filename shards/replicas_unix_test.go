@@ -28,10 +28,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"trueup.dev/internal/sharder"
 	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/sandbox"
 	"trueup.dev/shards"
-	"trueup.dev/shards/internal/sharder"
 )
 
 var rounds = flag.Int("rounds", 1, "how often TestReplicas ends, kills and pauses a replica")

@@ -41,9 +41,10 @@ var layers = [][]string{
 var sameLayer = map[string][]string{
 	"apis":     {"time"},
 	"app":      {"resource"},
-	"external": {"reconcilers"},                   // a subreconciler
-	"graph":    {"observe"},                       // a recorder of permissions listens to calls
-	"internal": {"apis", "sandbox", "validation"}, // the test fixture has a status, tests use an API, and set-up validates
+	"external": {"reconcilers"}, // a subreconciler
+	"graph":    {"observe"},     // a recorder of permissions listens to calls
+	// The test fixture has a status, tests use an API, the stand-in for a sharder has the labels, and set-up validates.
+	"internal": {"apis", "sandbox", "shards", "validation"},
 }
 
 // libraries are the modules that users inherit by importing packages of this module: controller-runtime and a few small
