@@ -16,6 +16,7 @@ import (
 	"trueup.dev/examples/website/internal/controller"
 	webhookv1 "trueup.dev/examples/website/internal/webhook/v1"
 	"trueup.dev/reconcilers"
+	"trueup.dev/shards"
 )
 
 //go:embed config/crd/bases/*.yaml config/rbac/*.yaml config/samples/*.yaml config/webhook/*.yaml
@@ -55,6 +56,9 @@ type Options struct {
 	// SyncPeriod is the SyncPeriod of the manager's cache. A tracked theme is no longer tracked if the site is not
 	// reconciled for two such periods. The default is 10 hours, which is also the default of a manager.
 	SyncPeriod time.Duration
+	// Shard is this replica, if the sites are divided among several replicas. Its Kinds must have Website. They must not
+	// have ConfigMap, because the themes are ConfigMaps and each replica needs all of them. The default is nil.
+	Shard *shards.Shard
 }
 
 // SetupWithManager adds the controller to a manager. Its scheme must have the types of AddToScheme and of client-go.
@@ -69,6 +73,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.SyncPeriod = 10 * time.Hour
 	}
 	c := reconcilers.NewConfig(mgr, &websitev1.Website{}, o.SyncPeriod)
+	c.Shard = o.Shard
 	return controller.NewWebsiteReconciler(c, o.Records, o.Recheck).SetupWithManager(ctx, mgr)
 }
 
