@@ -23,7 +23,7 @@ help: ## Show this help.
 ##@ Use it
 
 .PHONY: demo
-demo: ## Watch a controller converge on a local Kubernetes API: the control plane if it is built, otherwise one in memory. ARGS=--real builds it.
+demo: ## Watch a controller converge on a local Kubernetes API: the control plane if it is built, otherwise one in memory. ARGS=--real builds it; ARGS=--replicas=3 kills one of three replicas.
 	@$(GO) run ./cmd/trueup demo $(ARGS)
 
 .PHONY: up

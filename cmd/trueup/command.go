@@ -16,7 +16,7 @@ import (
 // subcommand is a subcommand of the tool. The tool needs no modules that the core module does not require.
 type subcommand struct {
 	name    string
-	short   string // one line
+	short   string // one line, or empty if the tool itself runs the command
 	long    string
 	example string
 	// arguments are the names of the arguments before the flags, for example "<kind> <name>". All are required.
@@ -78,7 +78,9 @@ func help(commands []*subcommand) string {
 	var b strings.Builder
 	b.WriteString(about + "\n\nUsage:\n  trueup <command> [flags]\n\nCommands:\n")
 	for _, c := range commands {
-		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.short)
+		if c.short != "" {
+			fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.short)
+		}
 	}
 	b.WriteString("\nUse \"trueup <command> --help\" for more information about a command.\n")
 	return b.String()

@@ -143,6 +143,21 @@ spec: {domains: [x]}
 			args: []string{"--timeout", "0s"},
 			want: []string{"error: --timeout: must be greater than 0, got 0s"},
 		},
+		"no replicas": {
+			args: []string{"--replicas=0"},
+			want: []string{"error: --replicas: must be from 2 to 8, got 0"},
+		},
+		"replicas with flags that do not fit": {
+			args: []string{"--replicas=9", "--stay", "-f", none},
+			want: []string{
+				"error: --replicas: must be from 2 to 8, got 9", "--filename: cannot be combined with --replicas",
+				"--stay: cannot be combined with --replicas",
+			},
+		},
+		"not a number of replicas": {
+			args: []string{"--replicas=three"},
+			want: []string{`error: invalid argument "three" for "--replicas" flag`},
+		},
 		"unknown flag": {args: []string{"--stays"}, want: []string{"error: unknown flag: --stays"}},
 	}
 	for name, tc := range tests {

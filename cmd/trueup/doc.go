@@ -4,7 +4,8 @@
 // controller consists of.
 //
 //	trueup up        start a control plane and run it until interrupted
-//	trueup demo      demonstrate the example controller: create, update, repair and delete sites
+//	trueup demo      demonstrate the example controller: create, update, repair and delete sites;
+//	                 with --replicas, kill one of several replicas
 //	trueup graph     print the reconcilers of your program as a tree, Mermaid, DOT or JSON
 //	trueup why       show why a running controller reconciled an object, and what that did
 //	trueup rbac      print the role that your program needs

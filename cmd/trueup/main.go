@@ -27,8 +27,8 @@ func main() {
 // hand, and 128 plus the signal number if a signal ended it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commands := []*subcommand{
-		demoCommand(), upCommand(), whyCommand(), recordCommand(), permissionsCommand(), graphCommand(), rbacCommand(),
-		buildCommand(), envtestCommand(), migrateCommand(), versionCommand(),
+		demoCommand(), replicaCommand(), upCommand(), whyCommand(), recordCommand(), permissionsCommand(), graphCommand(),
+		rbacCommand(), buildCommand(), envtestCommand(), migrateCommand(), versionCommand(),
 	}
 	err := dispatch(ctx, commands, args, stdout, stderr)
 	var by interruption

@@ -141,9 +141,11 @@ func TestDemo_backends(t *testing.T) {
 	if code := c.ends(); code != 1 || !strings.Contains(c.stderr.String(), "--memory and --real") {
 		t.Errorf("exit code %d, want 1\n%s", code, c.output())
 	}
-	c = startNow(t, []string{sandbox.KubeconfigVariable + "=file"}, "demo", "--memory")
-	if code := c.ends(); code != 1 || !strings.Contains(c.stderr.String(), "selects an existing cluster") {
-		t.Errorf("exit code %d, want 1\n%s", code, c.output())
+	for _, flag := range []string{"--memory", "--replicas=3"} {
+		c = startNow(t, []string{sandbox.KubeconfigVariable + "=file"}, "demo", flag)
+		if code := c.ends(); code != 1 || !strings.Contains(c.stderr.String(), "selects an existing cluster") {
+			t.Errorf("%s: exit code %d, want 1\n%s", flag, code, c.output())
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ type Options struct {
 	Files []string
 	// Backend is what the demo runs on. Default: the default of the sandbox.
 	Backend sandbox.Backend
+	// Replicas is the number of replicas of the controller among which many Websites are divided, for a demo in which one
+	// replica is killed. Files and Stay must not be set. Default: 0, one controller in this process.
+	Replicas int
 	// Stay keeps everything running after the last chapter, until the context is done.
 	Stay bool
 	// Timeout is the timeout of each chapter.
@@ -75,13 +78,9 @@ type demo struct {
 // Run runs the demo. It returns an error if an expected state is not observed in time, or if the controller reported an
 // error. When the context is done, Run stops and returns its cause. In all cases all processes are stopped.
 func Run(ctx context.Context, o Options) (err error) {
-	// Libraries log to the loggers of the process.
-	logger := logr.FromSlogHandler(handler(o))
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
-
+	setLoggers(logr.FromSlogHandler(handler(o)))
 	d := &demo{Screen: screen.New(o.Out), timeout: o.Timeout, began: time.Now()}
-	if err := d.load(o.Files); err != nil {
+	if err := d.load(o); err != nil {
 		return err
 	}
 
@@ -116,6 +115,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer discard()
+	if o.Replicas > 0 {
+		return d.runReplicas(ctx, sb, published, o)
+	}
 	if err := d.startController(ctx, sb, published, o); err != nil {
 		return err
 	}
@@ -128,6 +130,12 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	return d.finish(ctx, audience, sb, o)
+}
+
+// setLoggers sets the loggers of the process, which libraries use.
+func setLoggers(logger logr.Logger) {
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
 }
 
 // finish prints the summary. With --stay, it waits until the caller interrupts the demo.
@@ -187,23 +195,12 @@ func (d *demo) chapters(ctx context.Context) error {
 // startController installs the kind, and starts its controller and the observer.
 func (d *demo) startController(ctx context.Context, sb *sandbox.Sandbox, published string, o Options) error {
 	d.Step("Start the controller")
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), website.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	if err := sb.InstallCRDs(ctx, website.CRDs()); err != nil {
-		return err
-	}
 	var namespaces []string
 	if d.foreign {
 		namespaces = d.namespaces()
 	}
-	var err error
-	d.records = dns.NewDirectory(published)
-	if d.client, err = client.New(sb.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	if d.observer, err = observe(ctx, sb.RESTConfig(), scheme, namespaces); err != nil {
+	scheme, err := d.connect(ctx, sb, published, namespaces)
+	if err != nil {
 		return err
 	}
 	if d.controller, err = start(sb.RESTConfig(), scheme, namespaces, published, o); err != nil {
@@ -214,7 +211,32 @@ func (d *demo) startController(ctx context.Context, sb *sandbox.Sandbox, publish
 	return nil
 }
 
-// recordsFolder returns the directory in which the controller publishes records. It is inside the directory of the
+// connect installs the kind, and starts the observer. It returns the scheme of the objects.
+func (d *demo) connect(
+	ctx context.Context, sb *sandbox.Sandbox, published string, namespaces []string,
+) (*runtime.Scheme, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	if err := sb.InstallCRDs(ctx, website.CRDs()); err != nil {
+		return nil, err
+	}
+	d.records = dns.NewDirectory(published)
+	if d.client, err = client.New(sb.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	d.observer, err = observe(ctx, sb.RESTConfig(), scheme, namespaces)
+	return scheme, err
+}
+
+// newScheme returns the scheme of all objects of the demo.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), website.AddToScheme(scheme))
+}
+
+// recordsDir returns the directory in which the controller publishes records. It is inside the directory of the
 // control plane, so it is removed with it, even if this process is killed.
 func recordsDir(sb *sandbox.Sandbox) (dir string, discard func(), err error) {
 	if sb.Dir() != "" {

@@ -27,11 +27,14 @@ var rules = manifests.Rules{
 }
 
 // load reads the objects to apply, before anything is started.
-func (d *demo) load(files []string) error {
+func (d *demo) load(o Options) error {
 	var err error
-	if len(files) > 0 {
-		d.documents, err = manifests.Load(files, rules)
-	} else {
+	switch {
+	case o.Replicas > 0:
+		d.documents = manyWebsites(websitesPerReplica * o.Replicas)
+	case len(o.Files) > 0:
+		d.documents, err = manifests.Load(o.Files, rules)
+	default:
 		d.documents, err = manifests.LoadFS(website.Samples(), rules)
 	}
 	for _, document := range d.documents {
@@ -40,7 +43,7 @@ func (d *demo) load(files []string) error {
 		}
 	}
 	if err == nil && len(d.sites) == 0 {
-		err = fmt.Errorf("no Website in %s", strings.Join(files, ", "))
+		err = fmt.Errorf("no Website in %s", strings.Join(o.Files, ", "))
 	}
 	if err != nil {
 		return &InputError{err}

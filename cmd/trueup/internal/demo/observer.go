@@ -21,7 +21,7 @@ import (
 
 // observer follows a cluster with separate watches.
 type observer struct {
-	client.Reader
+	cache.Cache
 	changed chan struct{} // holds one token if there was a change since the last receive
 }
 
@@ -31,7 +31,7 @@ func observe(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme, name
 	if err != nil {
 		return nil, err
 	}
-	o := &observer{Reader: objects, changed: make(chan struct{}, 1)}
+	o := &observer{Cache: objects, changed: make(chan struct{}, 1)}
 	for _, kind := range []client.Object{
 		&websitev1.Website{}, &corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{},
 	} {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,10 @@ func (d *demo) view(ctx context.Context, from client.Reader, key types.Namespace
 		return nil, client.IgnoreNotFound(err)
 	}
 	owned := func(object metav1.Object) bool { return metav1.IsControlledBy(object, v.site) }
-	in := client.InNamespace(key.Namespace)
+	// A cache copies only what it returns.
+	in := &client.ListOptions{
+		Namespace: key.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{websitev1.LabelWebsite: key.Name}),
+	}
 
 	var configMaps corev1.ConfigMapList
 	if err := from.List(ctx, &configMaps, in); err != nil {
