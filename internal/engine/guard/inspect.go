@@ -276,8 +276,8 @@ func convert(from, into any) error {
 func (c *Cluster) cachedLike(ctx context.Context, kind schema.GroupKind, obj client.Object) client.Object {
 	for _, f := range c.formsOf(kind) {
 		cached, ok := c.blank(f)
-		if !ok || reflect.TypeOf(cached) != reflect.TypeOf(obj) {
-			continue
+		if !ok || reflect.TypeOf(cached) != reflect.TypeOf(obj) || obj.GetName() == "" {
+			continue // the API server generates a name
 		}
 		if c.client.Get(ctx, client.ObjectKeyFromObject(obj), cached) == nil {
 			return cached

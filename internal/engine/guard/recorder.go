@@ -37,7 +37,7 @@ func (c *Cluster) do(ctx context.Context, r call.Call) error {
 		return c.read(ctx, &r)
 	case r.Verb == call.Apply:
 		inspected := c.inspectApply(ctx, r.Subresource, r.Config)
-		err := r.Do(ctx, c.client)
+		err := c.send(ctx, &r)
 		inspected(err)
 		c.applied(ctx, r.Config, r.DryRun(), err)
 		return err
@@ -46,7 +46,7 @@ func (c *Cluster) do(ctx context.Context, r call.Call) error {
 	case r.IsRead(), r.Verb == call.Create && isSub:
 		// What else is created as a subresource, a token or a binding, does not change an object that a controller reads
 		// from a cache.
-		return r.Do(ctx, c.client)
+		return c.send(ctx, &r)
 	}
 	if r.Verb == call.Update && !isSub {
 		if err := c.restore(ctx, r.Object); err != nil {
@@ -57,10 +57,20 @@ func (c *Cluster) do(ctx context.Context, r call.Call) error {
 	if owner := ctx.Value(fieldOwnerKey{}); owner != nil && !isSub {
 		r.Prepend(owner)
 	}
-	err := r.Do(ctx, c.client)
+	err := c.send(ctx, &r)
 	inspected(err)
 	c.wrote(ctx, r.Object, r.Written(), r.DryRun(), err)
 	return err
+}
+
+// send sends a request. A write is refused if the cluster is fenced by now: the reads before it may have taken long.
+func (c *Cluster) send(ctx context.Context, r *call.Call) error {
+	if !r.IsRead() {
+		if err := c.fenced(); err != nil {
+			return err
+		}
+	}
+	return r.Do(ctx, c.client)
 }
 
 func (c *Cluster) read(ctx context.Context, r *call.Call) error {
@@ -102,7 +112,7 @@ func (c *Cluster) delete(ctx context.Context, r *call.Call) error {
 	default:
 		known = []write{c.known(ctx, r.Object, nil)}
 	}
-	err := r.Do(ctx, c.client)
+	err := c.send(ctx, r)
 	inspected(err)
 	c.deleted(ctx, r.DryRun(), err, known...)
 	return err

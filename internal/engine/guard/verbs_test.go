@@ -264,3 +264,30 @@ func TestNoVerbWritesWhileTheClusterIsFenced(t *testing.T) {
 		})
 	}
 }
+
+// A lease may expire while a write is prepared, with reads that take long.
+func TestNoVerbWritesIfTheClusterIsFencedMeanwhile(t *testing.T) {
+	refused := errors.New("refused")
+	for verb, do := range verbs {
+		t.Run(verb, func(t *testing.T) {
+			w, checks := given(t), 0
+			w.cluster.Fence(func() error {
+				if checks++; checks > 1 {
+					return refused
+				}
+				return nil
+			})
+			before, after := &corev1.ConfigMapList{}, &corev1.ConfigMapList{}
+			w.must(w.server.List(t.Context(), before))
+			w.reconcile(func(ctx context.Context, c client.Client) {
+				if err := do(ctx, c); !errors.Is(err, refused) {
+					t.Errorf("got the error %v, want %v", err, refused)
+				}
+			})
+			w.must(w.server.List(t.Context(), after))
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("objects on the server (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
