@@ -38,6 +38,7 @@ func TestFaultsFindBugs(t *testing.T) {
 		FaultEarly:       {waitingScenario(true), waitingScenario(false), OracleEndState},
 		FaultResync:      {repeatingScenario(true), repeatingScenario(false), OracleIdempotence},
 		FaultKindRemoved: {optionalScenario(t, true), optionalScenario(t, false), OracleEndState},
+		FaultPause:       {impatientScenario(true), impatientScenario(false), OracleEndState},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			c.wrong.Without = map[Fault]string{}
@@ -109,6 +110,25 @@ func rememberingScenario(wrong bool) Scenario {
 			return reconcile.Result{}, err
 		})
 	}
+	return s
+}
+
+// impatientScenario creates a config map within 30 s, or not at all. If it is wrong, it does not try again.
+func impatientScenario(wrong bool) Scenario {
+	s := ownedScenario(func(ctx context.Context, e Env, secret *corev1.Secret) error {
+		began := time.Now()
+		err := e.Client.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.ConfigMap{})
+		switch {
+		case !apierrs.IsNotFound(err):
+			return err
+		case time.Since(began) < 30*time.Second:
+			return e.Client.Create(ctx, configMapOf(secret, true))
+		case wrong:
+			return nil
+		}
+		return context.DeadlineExceeded
+	})
+	s.With = []Fault{FaultPause}
 	return s
 }
 

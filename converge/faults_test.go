@@ -78,7 +78,7 @@ func faultyScenario() Scenario {
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
 	s.Disturbances = Steps(CreateOwned(nil, other, "kubectl"))
 	s.Consistency = TimeTravel
-	s.With = []Fault{FaultDrift, FaultTakenUnnoticed, FaultQuota, FaultForbidden}
+	s.With = []Fault{FaultDrift, FaultTakenUnnoticed, FaultQuota, FaultForbidden, FaultPause}
 	return s
 }
 
@@ -140,7 +140,7 @@ func TestDisabledFaults(t *testing.T) {
 	reference, _ := p.refer(t)
 	for _, m := range reference.Points {
 		for _, fault := range []Fault{
-			FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart, FaultQuota, FaultForbidden,
+			FaultRestart, FaultDrift, FaultTakenUnnoticed, FaultStaleStart, FaultQuota, FaultForbidden, FaultPause,
 		} {
 			if m.Faults.Has(fault) {
 				t.Errorf("%s applies at %s", fault, m.Point)

@@ -24,7 +24,13 @@ func (p *plan) machine() *sim.Machine {
 		Judged: &judge.Case{
 			Off: p.Off, Excepts: p.excepts, IsProgram: p.isProgram, IsActor: p.isActor, Reader: p.reader(), Strict: p.Strict,
 			MaxReconciles: p.MaxReconciles, Patience: p.Patience, LastStep: len(p.Steps) - 1, Records: p.recordsReference(),
+			Assigned: map[string]func(client.Object) bool{},
 		},
+	}
+	for _, program := range p.programs {
+		if program.Assigned != nil {
+			m.Judged.Assigned[program.Client] = program.Assigned
+		}
 	}
 	for _, watch := range p.Watches {
 		m.Gated = append(m.Gated, watch.Object)

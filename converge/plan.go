@@ -373,7 +373,7 @@ func (c *scenarioCheck) furtherPrograms() {
 		names = append(names, p.Name)
 		c.program = &sim.Program{
 			Index: i + 1, Name: p.Name, Client: p.Name, Setup: p.Setup, Uncached: map[schema.GroupVersionKind]bool{},
-			Recorder: p.Permissions,
+			Recorder: p.Permissions, Assigned: p.Assigned,
 		}
 		c.uncached(field+".", p.Uncached)
 		c.admission(field+".", p.Webhooks)

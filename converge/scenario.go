@@ -193,6 +193,10 @@ type Program struct {
 	Roles []client.Object
 	// Permissions records what its requests need, as [Scenario.Permissions] does.
 	Permissions *rbac.Recorder
+	// Assigned reports whether a primary object, as it is stored, is assigned to this program, if the objects are divided
+	// among the programs that have this field, for example as package shards does. It must not change the object. See
+	// [OracleAssignment]. Optional.
+	Assigned func(primary client.Object) bool
 }
 
 // Filter drops events for the reconciler of New, as a predicate of For, Owns or Watches does.

@@ -57,6 +57,11 @@ const (
 	// process. It does not apply to objects whose name the API server generates, nor to the creation of objects without an
 	// owner: these would be unrecoverable.
 	FaultHandOver Fault = inject.HandOver
+	// FaultPause stops a process for three times the duration of its Lease, see [ApplyOptions], or for a minute if it has
+	// none, as a machine that is suspended. Everything else goes on. A write takes effect when the process continues,
+	// except those to which FaultHandOver does not apply. The response to these and to reads, which may be outdated then,
+	// arrives. It is disabled by default.
+	FaultPause Fault = inject.Pause
 )
 
 // Faults of watches and caches.
@@ -136,12 +141,15 @@ const (
 	OracleLeaks Oracle = finding.OracleLeaks
 	// OracleAdvice reports dangerous requests that did no harm. It fails only if [Scenario.Strict] is set.
 	OracleAdvice Oracle = finding.OracleAdvice
+	// OracleAssignment fails when a program writes what is not assigned to it, or when an object is assigned to no program
+	// that runs, or to several. It checks programs with [Program.Assigned].
+	OracleAssignment Oracle = finding.OracleAssignment
 )
 
 // allOracles lists the oracles. finding.OracleScenario cannot be turned off, and is not one of them.
 var allOracles = []Oracle{
 	OracleQuiescence, OracleEndState, OracleIdempotence, OracleDuplicates, OracleDeletion, OracleStatus, OracleErrors,
-	OracleSharedObjects, OracleLeaks, OracleAdvice,
+	OracleSharedObjects, OracleLeaks, OracleAdvice, OracleAssignment,
 }
 
 // Violation is a finding of an oracle.
@@ -261,6 +269,14 @@ const (
 	CauseUnconditionalDelete Cause = finding.CauseUnconditionalDelete
 	// CauseUnconditionalUpdate is for an update without a resource version that overwrites a change.
 	CauseUnconditionalUpdate Cause = finding.CauseUnconditionalUpdate
+)
+
+// Causes of [OracleAssignment].
+const (
+	// CauseNotAssigned is for a write of what is not assigned to the program.
+	CauseNotAssigned Cause = finding.CauseNotAssigned
+	// CauseUnassigned is for an object that is assigned to no program that runs, or to several.
+	CauseUnassigned Cause = finding.CauseUnassigned
 )
 
 // CauseScenario is for a scenario that fails by itself: a step, an actor, or the setup of the reconciler.

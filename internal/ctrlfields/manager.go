@@ -16,6 +16,9 @@ import (
 func WrapLock(
 	mgr manager.Manager, wrap func(resourcelock.Interface) resourcelock.Interface,
 ) resourcelock.Interface {
+	if holder, ok := mgr.(lockHolder); ok {
+		return holder.WrapLock(wrap)
+	}
 	of, ok := innermost(mgr)
 	if !ok {
 		return nil
@@ -32,6 +35,11 @@ func WrapLock(
 		*lock = wrap(*lock)
 	}
 	return *lock
+}
+
+// lockHolder is a manager of another package, for tests, with leader election.
+type lockHolder interface {
+	WrapLock(wrap func(resourcelock.Interface) resourcelock.Interface) resourcelock.Interface
 }
 
 // innermost returns the struct of a manager. Wrappers of managers embed the wrapped manager.

@@ -245,6 +245,15 @@ var hintTable = []hintRow{
 	},
 	{oracle: finding.OracleSharedObjects, hint: "copy objects before modifying them: they belong to the cache"},
 	{oracle: finding.OracleLeaks, hint: "stop goroutines when the context ends"},
+	{
+		oracle: finding.OracleAssignment, cause: finding.CauseNotAssigned,
+		hint: "check before each reconcile and before each write that the object is assigned to this replica and that its " +
+			"Lease has not expired",
+	},
+	{
+		oracle: finding.OracleAssignment, cause: finding.CauseUnassigned,
+		hint: "assign the objects of a replica whose Lease has expired to others",
+	},
 
 	{
 		oracle: finding.OracleEndState, cause: finding.CauseOverwritten,

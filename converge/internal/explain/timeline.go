@@ -83,7 +83,7 @@ func (t *Timeline) Fault(who, what string, fault inject.Fault) {
 	switch fault {
 	case inject.Restart, inject.StaleStart:
 		e.From, e.Turn = TheProcess, Dying
-	case inject.Overtaken:
+	case inject.Overtaken, inject.Pause:
 		e.From = TheProcess
 	case inject.ChildDeleted, inject.Flap, inject.Drift, inject.Disturbance, inject.KindRemoved:
 		e.To = TheServer

@@ -27,6 +27,7 @@ const (
 	OracleSharedObjects Oracle = "O8 shared objects"
 	OracleLeaks         Oracle = "O9 leaks"
 	OracleAdvice        Oracle = "O10 advice"
+	OracleAssignment    Oracle = "O11 assignment"
 	OraclePath          Oracle = "S1 path independence"
 	OracleEffect        Oracle = "S2 effect"
 	OracleScenario      Oracle = "scenario"
@@ -68,6 +69,8 @@ const (
 	CauseGoroutines           Cause = "goroutines"
 	CauseUnconditionalDelete  Cause = "unconditional-delete"
 	CauseUnconditionalUpdate  Cause = "unconditional-update"
+	CauseNotAssigned          Cause = "not-assigned"
+	CauseUnassigned           Cause = "unassigned"
 	CauseScenario             Cause = "scenario"
 	CauseIgnored              Cause = "ignored"
 )
@@ -129,4 +132,5 @@ var Meanings = map[Oracle]string{
 	OracleLeaks:         "Goroutines must end with the process.",
 	OraclePath:          "The state must be that of a new object with the same spec, whatever the spec was before.",
 	OracleAdvice:        "This request did no harm here, but it is dangerous.",
+	OracleAssignment:    "Each object must be assigned to one program, and only that one may write it.",
 }

@@ -131,6 +131,12 @@ var Table = []Row{
 		Simpler: []Fault{CrashAfter, CrashBefore},
 	},
 	{
+		fault: Pause,
+		Meaning: "the process stops for three times the duration of its Lease, or a minute without one, and then continues " +
+			"with this request",
+		at: atAnyRequest, Disabled: true, rank: 1,
+	},
+	{
 		fault: LagRead, Meaning: "a cache lacks this event and later ones until it has been read once",
 		at: AtEvent, rank: 3,
 	},
@@ -220,7 +226,7 @@ func (f Fault) Row() *Row {
 }
 
 // Set is a set of faults.
-type Set uint32
+type Set uint64
 
 // SetOf returns a set of faults.
 func SetOf(faults ...Fault) Set {

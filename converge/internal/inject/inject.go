@@ -27,6 +27,7 @@ const (
 	Deleted         Fault = "deleted"
 	Recreated       Fault = "recreated"
 	HandOver        Fault = "hand-over"
+	Pause           Fault = "pause"
 	LagRead         Fault = "lag-read"
 	LagReconcile    Fault = "lag-reconcile"
 	LagLong         Fault = "lag-long"

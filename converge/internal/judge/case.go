@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"trueup.dev/converge/internal/finding"
 	"trueup.dev/converge/internal/state"
@@ -26,6 +27,8 @@ type Case struct {
 	// MaxReconciles limits the reconciles of a Settle without faults, and Patience its time.
 	MaxReconciles int
 	Patience      time.Duration
+	// Assigned report whether a primary object is assigned to a program, by the client of the program.
+	Assigned map[string]func(client.Object) bool
 	// LastStep is the index of the last step.
 	LastStep int
 	// Records is set for a run without faults whose outcome others are compared with.

@@ -98,6 +98,7 @@ type Oracles struct {
 	sharedObjects sharedObjectsOracle
 	Leaks         leaksOracle
 	Advice        adviceOracle
+	Assignment    assignmentOracle
 }
 
 // NewOracles returns the oracles of a run with a number of faults. They check each state twice if twice is set.
@@ -115,6 +116,7 @@ func NewOracles(e Evidence, p *Pace, faults int, twice bool) Oracles {
 		sharedObjects: sharedObjectsOracle{Evidence: e},
 		Leaks:         leaksOracle{Evidence: e},
 		Advice:        adviceOracle{Evidence: e},
+		Assignment:    assignmentOracle{Evidence: e},
 	}
 }
 
@@ -122,6 +124,7 @@ func NewOracles(e Evidence, p *Pace, faults int, twice bool) Oracles {
 func (o *Oracles) Changed(e memapi.Event) {
 	o.Duplicates.changed(e)
 	o.EndState.changed(e)
+	o.Assignment.changed(e)
 	if e.Kind != o.EndState.Running.Primary || !o.world.IsProgram(e.Client) {
 		return
 	}
@@ -146,7 +149,10 @@ func (o *Oracles) CloudChanged(verb, key string, existed, counted bool, primary 
 // Settled checks the state at a Settle, until an oracle fails: all share one verdict. again reconciles all objects once
 // more.
 func (o *Oracles) Settled(s *state.Snapshot, skipped []int, again func()) {
-	o.EndState.check(s, skipped)
+	o.Assignment.Check("")
+	if !o.EndState.Failed() {
+		o.EndState.check(s, skipped)
+	}
 	if !o.EndState.Failed() {
 		o.deletion.settled(s, again)
 	}

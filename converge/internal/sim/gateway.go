@@ -37,6 +37,8 @@ type gateway struct {
 	inFlight []inFlightWrite
 	// refusals are the requests that are refused until the controller is idle.
 	refusals refusedRequests
+	// pauses counts the pauses of processes.
+	pauses int
 }
 
 // inFlightWrite is a write of a process that has ended.
@@ -73,12 +75,24 @@ func (g *gateway) serveNext(of processes) bool {
 		c.served <- nil
 		return true
 	}
-	earlier := len(g.faults.points)
-	fault := g.fault(c)
-	if fault == inject.Overtaken {
+	if c.answered {
+		c.served <- c.answer
 		return true
 	}
+	earlier := len(g.faults.points)
+	fault := g.fault(c)
 	points := len(g.faults.points)
+	switch {
+	case fault == inject.Overtaken:
+		return true
+	case fault == inject.Pause && g.mayBeLate(c):
+		g.faults.points[points-1].After = g.world.Version()
+		g.pause(c)
+		return true
+	}
+	late, electing := g.world.LateWrite, g.world.Electing
+	g.world.LateWrite, g.world.Electing = c.late, c.Who == whoElection
+	defer func() { g.world.LateWrite, g.world.Electing = late, electing }() // a webhook may make calls meanwhile
 	if fault != "" && inject.ErrorFaults.Has(fault) {
 		if a := c.process.activity(c.Who); a != nil {
 			a.Failed = append(a.Failed, fault)
@@ -105,12 +119,50 @@ func (g *gateway) serveNext(of processes) bool {
 		g.watches.wasRead(c)
 	}
 	g.watches.forward()
+	if fault == inject.Pause {
+		c.answered, c.answer = true, err
+		g.pause(c)
+		return true
+	}
 	c.served <- err
 	return true
 }
 
+// mayBeLate reports whether a call may take effect late: if it is one that reconcilers can recover from.
+func (g *gateway) mayBeLate(c *call) bool {
+	return c.Effect || c.Obj != nil && g.objectFaults(c).Has(inject.HandOver)
+}
+
+// pause stops the process of a call. The call is served when the process continues.
+func (g *gateway) pause(c *call) {
+	p := c.process
+	d := time.Minute
+	if p.election != nil {
+		d = 3 * p.election.LeaseDuration
+	}
+	g.trace.Fault(c.Who, "is paused for "+d.String(), inject.Pause)
+	c.late, p.paused = true, true
+	g.pauses++
+	p.mu.Lock()
+	p.pending = append(p.pending, c)
+	p.mu.Unlock()
+	g.scheduler.after(d, func() {
+		if p.dead.Load() {
+			return
+		}
+		g.trace.Note(p.program.who(), "continues")
+		if p.election != nil && g.pauses == 1 { // with several pauses, all programs may have been paused
+			g.oracles.Assignment.Check(p.program.Client)
+		}
+		p.paused = false
+	})
+}
+
 // serveUntil serves calls of a process until a channel is closed.
 func (g *gateway) serveUntil(p *Process, done <-chan struct{}) {
+	starting := p.starting
+	p.starting = true // nothing but the process goes on
+	defer func() { p.starting = starting }()
 	for {
 		select {
 		case <-done:
@@ -123,7 +175,7 @@ func (g *gateway) serveUntil(p *Process, done <-chan struct{}) {
 
 // fault determines the fault of a call. If the call is overtaken it waits again, and cannot have another fault.
 func (g *gateway) fault(c *call) inject.Fault {
-	if c.behind != "" {
+	if c.behind != "" || c.late {
 		return ""
 	}
 	at := c.Site
@@ -157,6 +209,9 @@ func (g *gateway) faultsOf(c *call) inject.Set {
 		faults = (writeFaults|g.objectFaults(c))&^inject.SetOf(inject.Quota) | g.quotaFaults(c)
 	}
 	faults |= g.removed.faultsOf(c.GVK)
+	if !c.process.starting {
+		faults |= inject.SetOf(inject.Pause)
+	}
 	// In-flight writes take effect before users go on: after the cleanup they would be unrecoverable.
 	if len(g.inFlight) == 0 && g.users.canContinue() {
 		faults |= inject.SetOf(inject.Meanwhile)
@@ -291,7 +346,7 @@ func (g *gateway) answer(c *call, fault inject.Fault) error {
 		return g.refuse(c, fault)
 	case inject.Meanwhile:
 		g.users.meanwhile()
-	case "", inject.KindRemoved:
+	case "", inject.KindRemoved, inject.Pause:
 	default:
 		g.others.interfere(c, fault)
 	}

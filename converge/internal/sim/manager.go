@@ -209,8 +209,14 @@ func (r *run) startManager(m *processManager) {
 	}
 	r.startWebhooks(m)
 	m.cache.started = true
+	if m.process.election != nil {
+		go m.process.election.run()
+	}
 	for _, runnable := range m.Runnables() {
 		go func() {
+			if !m.process.election.admits(runnable) {
+				return
+			}
 			if err := runnable.Start(m.process.ctx); err != nil && m.process.ctx.Err() == nil {
 				m.process.mu.Lock()
 				defer m.process.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -72,6 +73,12 @@ type Process struct {
 	admitting bool
 	// guard records what is written, with [Gate].
 	guard *guard.Cluster
+	// selectors limit the caches of kinds, in place of the selectors of the machine.
+	selectors map[schema.GroupVersionKind]labels.Selector
+	// election is the leader election, or nil if the process has none.
+	election *election
+	// starting is set while the process is set up, and paused while it is stopped.
+	starting, paused bool
 
 	mu sync.Mutex
 	// pending are the calls that wait to be served.
@@ -129,7 +136,11 @@ type call struct {
 	// behind is the reconcile that overtakes this one, if any.
 	behind string
 	// begin is set for calls that are not requests, for example the start of a reconcile.
-	begin  func()
+	begin func()
+	// late is set for a call during which the process was paused. It is answered if it was performed before.
+	late, answered bool
+	// answer is the result of a call that is answered.
+	answer error
 	served chan error
 }
 
@@ -159,7 +170,7 @@ func (p *Process) submit(ctx context.Context, c *call) error {
 func (p *Process) next(overtaken bool) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pending) == 0 {
+	if len(p.pending) == 0 || p.paused {
 		return nil
 	}
 	if len(p.pending) > 1 {
@@ -167,7 +178,13 @@ func (p *Process) next(overtaken bool) *call {
 			return cmp.Or(strings.Compare(a.Who, b.Who), a.Compare(b.Site))
 		})
 	}
-	at := slices.IndexFunc(p.pending, func(c *call) bool { return overtaken || !p.processes.isActive(c.behind) })
+	at := slices.IndexFunc(p.pending, func(c *call) bool {
+		return (overtaken || !p.processes.isActive(c.behind)) && c.Who != whoElection
+	})
+	if at < 0 {
+		// The lease is renewed last: a process that continues after a pause does as much as it can before.
+		at = slices.IndexFunc(p.pending, func(c *call) bool { return c.Who == whoElection })
+	}
 	if p.admitting {
 		at = slices.IndexFunc(p.pending, func(c *call) bool { return c.Who == webhookCaller || c.Who == whoElse })
 	}
@@ -304,6 +321,9 @@ const whoElse = "process"
 func whoIn(ctx context.Context) string {
 	if a, ok := ctx.Value(activityKey{}).(*activity); ok {
 		return a.Name
+	}
+	if elects(ctx) {
+		return whoElection
 	}
 	return whoElse
 }

@@ -40,6 +40,8 @@ type Program struct {
 	Roles []access.Role
 	// Recorder records what its processes need. Optional.
 	Recorder *rbac.Recorder
+	// Assigned reports whether a primary object is assigned to the program. Optional.
+	Assigned func(client.Object) bool
 }
 
 // WatchOf is a kind whose changes lead to requests: one of both functions returns these.

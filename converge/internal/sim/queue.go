@@ -193,9 +193,9 @@ var _ priorityqueue.PriorityQueue[reconcile.Request] = (*controllerQueue)(nil)
 // canStart reports whether the controller can start a reconcile of a request at once. The queue must be locked.
 func (c *controllerQueue) canStart(req reconcile.Request) bool {
 	if c.process.reconciler != nil {
-		return !c.process.busy()
+		return !c.process.busy() && !c.process.paused
 	}
-	return len(c.workers) > 0 && c.running[req] == nil
+	return len(c.workers) > 0 && c.running[req] == nil && !c.process.paused
 }
 
 // start starts a reconcile of a request that was taken.

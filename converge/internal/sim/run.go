@@ -7,8 +7,9 @@
 //   - scheduler.go knows what is due, and whether the controller is idle; injector.go decides where which fault occurs
 //   - users.go and settle.go perform the steps; actors.go is other controllers, and others.go the client that
 //     interferes
-//   - start.go and manager.go start a process of a program; process.go has its calls and reconciles, processes.go the
-//     processes of all programs, and queue.go their requests
+//   - start.go and manager.go start a process of a program; configure.go applies options of the manager, election.go is
+//     its leader election; process.go has its calls and reconciles, processes.go the processes of all programs, and
+//     queue.go their requests
 //   - client.go makes calls, which gateway.go answers, with faults; authorization.go and refused_requests.go refuse
 //     some, and removed_kinds.go those about kinds that are not served
 //   - informer.go, cache.go and read.go are the caches, which process_informer.go shows as client-go does, and
@@ -309,11 +310,15 @@ var WarnStuck = func(test string) {
 // end ends the process, and so all that it has started.
 func (r *run) end() {
 	r.world.Over, r.world.Ended = true, r.world.Now()
+	wait := leakTime
 	for _, p := range r.processes {
 		p.die()
+		if p.election != nil {
+			wait = max(wait, p.election.LeaseDuration) // requests for the lease have deadlines
+		}
 	}
 	// A goroutine that waits for an event that will happen is not a leak.
-	time.Sleep(leakTime)
+	time.Sleep(wait)
 	synctest.Wait()
 }
 

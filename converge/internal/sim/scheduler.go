@@ -34,6 +34,8 @@ type scheduler struct {
 type deferredAction struct {
 	at time.Time
 	do func()
+	// idle reports whether a Settle need not wait for it. Optional.
+	idle func() bool
 }
 
 // wait counts how often the long timer of a request has expired, and the changes of other clients until then.
@@ -165,7 +167,7 @@ func (s *scheduler) finished(a *activity) {
 // idleEnough reports whether no queued request is going to change anything: each one was reconciled twice without a
 // change, or is due only after a long time.
 func (s *scheduler) idleEnough(of processes) bool {
-	if len(s.deferred) > 0 {
+	if slices.ContainsFunc(s.deferred, func(a deferredAction) bool { return a.idle == nil || !a.idle() }) {
 		return false
 	}
 	polled := time.Since(s.LastChange) >= judge.PollTime

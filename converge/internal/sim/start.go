@@ -138,18 +138,25 @@ func (p *Process) informer(kind schema.GroupVersionKind) *informer {
 	if i := p.existing(kind); i != nil {
 		return i
 	}
-	i := &informer{
-		process: p, kind: kind, position: p.world.Server.Version(), selector: p.machine.Selectors[kind],
+	i := &informer{process: p, kind: kind, selector: p.machine.Selectors[kind]}
+	if selector := p.selectors[kind]; selector != nil {
+		i.selector = selector
 	}
-	i.objects = i.list()
-	for _, s := range p.stale {
-		if s.kind == kind {
-			s.begin(p, i)
-		}
-	}
+	i.begin()
 	p.gateway.permissions.watchAllowed(p.program, kind)
 	p.informers = append(p.informers, i)
 	return i
+}
+
+// begin fills the cache with the current state, or with an old list.
+func (i *informer) begin() {
+	i.position, i.coming = i.process.world.Server.Version(), nil
+	i.objects = i.list()
+	for _, s := range i.process.stale {
+		if s.kind == i.kind {
+			s.begin(i.process, i)
+		}
+	}
 }
 
 // staleStart is a cache that starts with an old list.

@@ -33,12 +33,18 @@ func (w *watches) forward() {
 	}
 	w.forwarding = true
 	defer func() { w.forwarding = false }()
-	w.scheduler.changed()
+	if !w.world.Electing {
+		w.scheduler.changed()
+	}
 	for events := server.Events(w.world.Forwarded); len(events) > 0; events = server.Events(w.world.Forwarded) {
 		e := events[0]
 		w.world.Forwarded = e.Version
-		w.trace.Changed(e, w.world.IsProgram(e.Client))
-		w.observe(e)
+		if w.world.Electing {
+			w.world.Elected(e)
+		} else {
+			w.trace.Changed(e, w.world.IsProgram(e.Client))
+			w.observe(e)
+		}
 		for _, p := range *w.processes {
 			for _, i := range p.informers {
 				shown, ok := server.In(i.kind, e)
@@ -156,7 +162,7 @@ func (w *watches) catchUp(i *informer) {
 func (w *watches) deliverNext() bool {
 	for i := range w.processes.informers() {
 		p := i.process
-		if p.delivering {
+		if p.delivering || p.paused {
 			continue
 		}
 		if i.resync {

@@ -143,9 +143,10 @@ func (w *webhooks) isOther(hook Webhook) bool {
 	return c != nil && c.process.program.Index != hook.process.program.Index
 }
 
-// available reports whether another program can reach the webhooks of a process, which may restart just before.
+// available reports whether another program can reach the webhooks of a process, which may restart just before. A
+// process that is paused does not answer in time.
 func (w *webhooks) available(p *Process, request memapi.AdmissionRequest) bool {
-	if p.dead.Load() || p.restarting {
+	if p.dead.Load() || p.restarting || p.paused {
 		return false
 	}
 	if p.busy() {

@@ -49,8 +49,13 @@ type World struct {
 	// primaries are the UIDs of primary objects, of each name the last one: it is known when the object no longer exists.
 	primaries state.GeneratedNames
 
-	// LateWrite is set while an in-flight write of an earlier process takes effect.
+	// LateWrite is set while a write takes effect late: one of an earlier process, or one during which its process was
+	// paused.
 	LateWrite bool
+	// Electing is set while a process writes the lease of its leader election, and leases are these leases. They are
+	// renewed all the time: no oracle sees them.
+	Electing bool
+	leases   map[types.UID]bool
 	// Own are the objects that were created by the process, or by a fault in its place.
 	Own map[types.UID]bool
 	// Disturbing is set while users disturb, and foreign are the objects that they have created that way.
@@ -66,7 +71,7 @@ func NewWorld(o memapi.Options) World {
 	return World{
 		registry: o.Registry, begin: time.Now(), Server: server, User: server.Client(phrase.User),
 		Other: server.Client(phrase.AnotherClient),
-		Own:   map[types.UID]bool{}, Foreign: map[types.UID]bool{},
+		Own:   map[types.UID]bool{}, Foreign: map[types.UID]bool{}, leases: map[types.UID]bool{},
 	}
 }
 
@@ -88,6 +93,9 @@ func (w *World) Born(e memapi.Event) {
 		}), state.GeneratedName{Name: string(e.Object.GetUID()), Replacement: replacement})
 	}
 }
+
+// Elected records a write of a lease.
+func (w *World) Elected(e memapi.Event) { w.leases[e.Object.GetUID()] = true }
 
 // Now returns the time since the start of the run, at most until its end.
 func (w *World) Now() time.Duration {
@@ -199,8 +207,12 @@ func (w *World) Snapshot() *state.Snapshot {
 		if kind.Group == "" && kind.Kind == "Namespace" {
 			continue
 		}
+		objects := w.Server.List(kind)
+		if kind.Kind == "Lease" && len(w.leases) > 0 {
+			objects = slices.DeleteFunc(slices.Clone(objects), func(obj client.Object) bool { return w.leases[obj.GetUID()] })
+		}
 		s.Kinds = append(s.Kinds, kind)
-		s.Objects = append(s.Objects, w.Server.List(kind))
+		s.Objects = append(s.Objects, objects)
 	}
 	return s
 }
