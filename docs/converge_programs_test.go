@@ -5,6 +5,7 @@ package docs
 import (
 	"context"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -128,6 +129,37 @@ func programs(set func(deployment, desired *appsv1.Deployment)) converge.Scenari
 	}
 	// endregion
 	return scenario
+}
+
+// replicas is the scenario of the guide with a leader and a standby.
+func replicas(set func(deployment, desired *appsv1.Deployment)) converge.Scenario {
+	// region programs-replicas
+	elected := func(mgr ctrl.Manager) error {
+		if err := converge.ApplyOptions(mgr, ctrl.Options{
+			LeaderElection: true, LeaderElectionID: "app", LeaderElectionNamespace: "default",
+			LeaseDuration: new(2 * time.Hour), RenewDeadline: new(80 * time.Minute), RetryPeriod: new(50 * time.Minute),
+		}); err != nil {
+			return err
+		}
+		return (&AppReconciler{mgr.GetClient(), set}).SetupWithManager(mgr)
+	}
+	scenario := converge.Scenario{
+		Scheme:   scheme,
+		For:      &corev1.ConfigMap{},
+		Setup:    elected,
+		Programs: []converge.Program{{Name: "standby", Setup: elected}},
+		Steps:    converge.Lifecycle(appConfig),
+		With:     []converge.Fault{converge.FaultPause},
+	}
+	// endregion
+	return scenario
+}
+
+func TestProgramsGuide_replicas(t *testing.T) {
+	options := converge.Options{Seed: 1, SingleRequests: 2000}
+	if report, err := converge.Check(t, replicas(setImage), options); err != nil || report.Failure != nil {
+		t.Fatalf("the replicas fail: %v\n%s", err, report.Failure)
+	}
 }
 
 // TestProgramsGuide compares the guide with the output.

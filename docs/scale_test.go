@@ -3,11 +3,14 @@
 package docs
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"trueup.dev/converge"
 	websitev1 "trueup.dev/examples/website/api/v1"
 	"trueup.dev/reconcilers"
 	"trueup.dev/shards"
@@ -45,6 +49,62 @@ func TestScale_theCacheHoldsLessOfEachObject(t *testing.T) {
 		object.Annotations["example.com/kept"] != "yes" {
 		t.Errorf("got %+v", object.ObjectMeta)
 	}
+}
+
+// provenReplica returns a replica in a scenario.
+func provenReplica(name string, setUp func(ctrl.Manager, *shards.Shard) error) converge.Program {
+	// region scale-proof
+	replica := converge.Program{
+		Name: name,
+		Assigned: func(website client.Object) bool {
+			return website.GetLabels()[shards.ShardLabel("websites")] == name
+		},
+		Setup: func(mgr ctrl.Manager) error {
+			shard, err := shards.New(shards.Options{
+				Ring: "websites", Shard: name, Namespace: "default",
+				Kinds: []client.Object{&websitev1.Website{}, &corev1.ConfigMap{}},
+			})
+			if err != nil {
+				return err
+			}
+			options, err := shard.ManagerOptions(mgr.GetConfig(), ctrl.Options{
+				Scheme: mgr.GetScheme(), Logger: mgr.GetLogger(),
+				LeaseDuration: new(2 * time.Hour), RenewDeadline: new(80 * time.Minute), RetryPeriod: new(50 * time.Minute),
+			})
+			if err != nil {
+				return err
+			}
+			if err := converge.ApplyOptions(mgr, options); err != nil {
+				return err
+			}
+			return setUp(mgr, shard)
+		},
+	}
+	// endregion
+	return replica
+}
+
+func TestScale_aReplicaInAScenario(t *testing.T) {
+	website := &websitev1.Website{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "a", Labels: map[string]string{shards.ShardLabel("websites"): "one"},
+	}}
+	setUp := func(mgr ctrl.Manager, shard *shards.Shard) error {
+		reconciler := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		})
+		return ctrl.NewControllerManagedBy(mgr).Named(shard.Name()).For(&websitev1.Website{}).Complete(reconciler)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, websitev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	converge.Run(t, converge.Scenario{
+		Scheme: scheme, For: &websitev1.Website{}, Setup: func(ctrl.Manager) error { return nil },
+		Programs: []converge.Program{provenReplica("one", setUp), provenReplica("two", setUp)},
+		Steps:    converge.Steps(converge.Apply(website), converge.Settle()),
+	})
 }
 
 func startReplica(restConfig *rest.Config, scheme *runtime.Scheme) error {
