@@ -73,6 +73,7 @@ func (l *loops) enter(req reconcile.Request, r *running) {
 // leave is called after a run that did not panic, and reports its loops.
 func (l *loops) leave(ctx context.Context, req reconcile.Request, r *running, finished *ReconcileFinished) {
 	if r.seen.hasSteps.Load() {
+		l.detector.Forget(req) // a run before had none, for example one that released the object for another shard
 		return
 	}
 	journal := r.journal()

@@ -80,6 +80,15 @@ func TestIsItLooping_plainReconciler(t *testing.T) {
 				return reconcile.Result{}, write(ctx, c, strconv.Itoa(n))
 			}, nil,
 		},
+		{
+			"every second run has steps", func(ctx context.Context, c client.Client, n int) (reconcile.Result, error) {
+				if n%2 == 0 {
+					startStep(ctx)
+					return reconcile.Result{}, nil
+				}
+				return reconcile.Result{}, write(ctx, c, strconv.Itoa(n))
+			}, nil,
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
