@@ -38,7 +38,8 @@
 // # One controller
 //
 // All clusters share one queue and one set of workers for each controller, with requests of type [Request]. The
-// clusters take turns in the queue, within each priority. A cluster cannot hold the others:
+// clusters take turns in the queue, within each priority. The namespaces of a cluster also do with the field
+// FairNamespaces of reconcilers.Config. A cluster cannot hold the others:
 //
 //   - Its requests wait until its own caches are filled. A cluster that cannot be reached when it is engaged occupies
 //     no worker. [Fleet.Ready] says what it waits for. The readiness of the manager does not depend on it.

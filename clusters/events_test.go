@@ -97,3 +97,27 @@ func TestFleet_events(t *testing.T) {
 		return nil
 	})
 }
+
+// TestFleet_fairNamespaces checks that the queue of all clusters has the option of the controller.
+func TestFleet_fairNamespaces(t *testing.T) {
+	a := inMemory(t, "a")
+	handled := &events{calls: map[string]int{}}
+	for name, fair := range map[string]bool{"by default": false, "with FairNamespaces": true} {
+		t.Run(name, func(t *testing.T) {
+			p := run(t, a, clusters.Options{SetUp: func(ctx context.Context, mgr ctrl.Manager) error {
+				config := reconcilers.NewConfig(mgr, &websitev1.Website{}, 0)
+				config.FairNamespaces = fair
+				return (&operator.Controller[*websitev1.Website]{
+					Name: "events", Config: config,
+					Handlers: []reconcilers.SubReconciler[*websitev1.Website]{
+						operator.WatcherReconciler[*websitev1.Website](handled),
+					},
+				}).SetupWithManager(ctx, mgr)
+			}})
+			a.engage(p.Fleet)
+			if got := clusters.NamespacesTakeTurns(p.Fleet, "events"); got != fair {
+				t.Errorf("namespaces take turns: %t, want %t", got, fair)
+			}
+		})
+	}
+}

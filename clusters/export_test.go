@@ -5,6 +5,9 @@ package clusters
 import (
 	"fmt"
 	"weak"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Kept returns a function that reports whether a cluster is still in memory.
@@ -13,6 +16,17 @@ func Kept(f *Fleet, name string) func() bool {
 	defer f.mu.Unlock()
 	pointer := weak.Make(f.members[name])
 	return func() bool { return pointer.Value() != nil }
+}
+
+// NamespacesTakeTurns reports whether the namespaces of a cluster take turns in the queue of a controller.
+func NamespacesTakeTurns(f *Fleet, controller string) bool {
+	f.mu.Lock()
+	s := f.controllers[controller]
+	f.mu.Unlock()
+	<-s.started
+	_, x := s.made.turnOf(Request{"a", reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "x"}}})
+	_, y := s.made.turnOf(Request{"a", reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "y"}}})
+	return x != y
 }
 
 // Left returns what a fleet has of a cluster, or "".

@@ -3,7 +3,6 @@
 package clusters
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 
@@ -24,11 +23,13 @@ type Request struct {
 // String returns the name of the cluster and of the object.
 func (r Request) String() string { return r.ClusterName + "/" + r.Request.String() }
 
-// queue is the queue of a controller of several clusters. The clusters take turns. A worker gets no request of a
+// queue is the queue of a controller of several clusters. The clusters take turns, and within each cluster its
+// namespaces do if the controller says so. A worker gets no request of a
 // cluster whose caches are not filled, that occupies as many workers as it may, or that does not answer: the request
 // waits in the line of the cluster.
 type queue struct {
 	*fairqueue.Queue[Request]
+	turnOf fairqueue.TurnOf[Request]
 
 	// adding is read-locked while requests are added: none is added after its cluster was dropped. It is locked first.
 	adding sync.RWMutex
@@ -37,8 +38,6 @@ type queue struct {
 	lines map[string]*line
 	// taken has the requests that workers have taken.
 	taken map[Request]*line
-	// added numbers the requests that wait.
-	added uint64
 }
 
 var _ priorityqueue.PriorityQueue[Request] = (*queue)(nil)
@@ -54,9 +53,8 @@ type line struct {
 	open, gone bool
 	// idle is closed when the cluster is gone and occupies no worker.
 	idle chan struct{}
-	// waiting are the requests that wait, and known has them by name.
-	waiting waiting
-	known   map[reconcile.Request]*waits
+	// waiting are the requests that wait.
+	waiting *fairqueue.Line[Request]
 
 	// late is how often in a row a reconcile has not ended in time. paused is set until another one is tried.
 	late   int
@@ -64,9 +62,15 @@ type line struct {
 	timer  *time.Timer
 }
 
-func newQueue(name string) *queue {
+func newQueue(name string, fairNamespaces bool) *queue {
 	q := &queue{lines: map[string]*line{}, taken: map[Request]*line{}}
-	q.Queue = fairqueue.By(name, limiters{q}, func(req Request) string { return req.ClusterName })
+	q.turnOf = func(req Request) (turn, within string) {
+		if fairNamespaces {
+			within = req.Namespace
+		}
+		return req.ClusterName, within
+	}
+	q.Queue = fairqueue.By(name, limiters{q}, q.turnOf)
 	return q
 }
 
@@ -76,7 +80,7 @@ func (q *queue) join(m *member, c *built) *line {
 	defer q.mu.Unlock()
 	l := &line{
 		member: m, built: c, most: c.shared.workersOfCluster, idle: make(chan struct{}),
-		known: map[reconcile.Request]*waits{},
+		waiting: fairqueue.NewLine(q.turnOf),
 	}
 	q.lines[m.name] = l
 	return l
@@ -109,8 +113,7 @@ func (q *queue) forget(l *line) {
 	defer q.adding.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l.gone, l.waiting = true, nil
-	clear(l.known)
+	l.gone, l.waiting = true, fairqueue.NewLine(q.turnOf)
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -188,7 +191,7 @@ func (q *queue) take(req Request, priority int) bool {
 		return false
 	}
 	if !l.mayTake() {
-		q.wait(l, req.Request, priority)
+		l.waiting.Add(req, priority)
 		return false
 	}
 	l.busy++
@@ -204,32 +207,17 @@ func (l *line) mayTake() bool {
 	return l.open && l.busy < l.most
 }
 
-func (q *queue) wait(l *line, req reconcile.Request, priority int) {
-	if w := l.known[req]; w != nil {
-		if priority > w.priority {
-			w.priority = priority
-			heap.Fix(&l.waiting, w.index)
-		}
-		return
-	}
-	q.added++
-	w := &waits{request: req, priority: priority, added: q.added}
-	l.known[req] = w
-	heap.Push(&l.waiting, w)
-}
-
 // release moves the next request that waits, or all, back to the queue.
 func (q *queue) release(l *line, all bool) {
 	for {
 		q.mu.Lock()
-		if len(l.waiting) == 0 {
+		if l.waiting.Len() == 0 {
 			q.mu.Unlock()
 			return
 		}
-		w := heap.Pop(&l.waiting).(*waits)
-		delete(l.known, w.request)
+		req, priority := l.waiting.Take()
 		q.mu.Unlock()
-		q.add(l, priorityqueue.AddOpts{Priority: &w.priority}, w.request)
+		q.add(l, priorityqueue.AddOpts{Priority: &priority}, req.Request)
 		if !all {
 			return
 		}
@@ -339,43 +327,4 @@ func (l limiters) NumRequeues(req Request) int {
 		return limiter.NumRequeues(req.Request)
 	}
 	return 0
-}
-
-// waits is a request that waits in a line.
-type waits struct {
-	request  reconcile.Request
-	priority int
-	added    uint64
-	index    int
-}
-
-// waiting is a heap: the request that was added first, of those with the highest priority, is the first element.
-type waiting []*waits
-
-func (w waiting) Len() int { return len(w) }
-
-func (w waiting) Less(i, j int) bool {
-	if w[i].priority != w[j].priority {
-		return w[i].priority > w[j].priority
-	}
-	return w[i].added < w[j].added
-}
-
-func (w waiting) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].index, w[j].index = i, j
-}
-
-func (w *waiting) Push(x any) {
-	added := x.(*waits)
-	added.index = len(*w)
-	*w = append(*w, added)
-}
-
-func (w *waiting) Pop() any {
-	last := len(*w) - 1
-	removed := (*w)[last]
-	(*w)[last] = nil
-	*w = (*w)[:last]
-	return removed
 }

@@ -4,6 +4,7 @@ package clusters
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,14 @@ type testQueue struct {
 
 func inBubble(t *testing.T, test func(q *testQueue)) {
 	t.Helper()
+	inFairBubble(t, false, test)
+}
+
+// inFairBubble is inBubble with namespaces that take turns if fair is set.
+func inFairBubble(t *testing.T, fair bool, test func(q *testQueue)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		q := &testQueue{T: t, queue: newQueue("test"), taken: make(chan Request)}
+		q := &testQueue{T: t, queue: newQueue("test", fair), taken: make(chan Request)}
 		q.shared = &shared{name: "test", workersOfCluster: 2, started: make(chan struct{}), made: q.queue}
 		close(q.shared.started)
 		go func() {
@@ -64,8 +71,13 @@ func (q *testQueue) engage(name string) *line {
 	return l
 }
 
+// named returns the request of a name, with a namespace if it has a slash.
 func named(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	namespace, inNamespace, found := strings.Cut(name, "/")
+	if !found {
+		namespace, inNamespace = "", name
+	}
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: inNamespace}}
 }
 
 // enters adds requests as a source does.
@@ -84,7 +96,7 @@ func (q *testQueue) takes(want ...string) {
 		synctest.Wait()
 		select {
 		case req := <-q.taken:
-			got = append(got, req.ClusterName+"/"+req.Name)
+			got = append(got, req.ClusterName+"/"+strings.TrimPrefix(req.NamespacedName.String(), "/"))
 			continue
 		default:
 		}
@@ -109,15 +121,50 @@ func TestQueue_clustersTakeTurns(t *testing.T) {
 		q.enters(a, 7, "5", "4")
 		q.takes()
 		q.done(a, "1")
-		q.takes("a/4") // it waited first, of those with the highest priority
+		q.takes("a/5") // of the highest priority, it was the first to have it
 		q.done(a, "2")
-		q.takes("a/5")
-		q.done(a, "4")
+		q.takes("a/4")
 		q.done(a, "5")
+		q.done(a, "4")
 		q.takes("a/3")
 		q.done(a, "3")
 		q.done(b, "1")
 	})
+}
+
+// A cluster has requests of one namespace, then one of another. Does that one wait for all others? In each case, the
+// cluster occupies all workers that it may.
+func TestQueue_namespacesTakeTurns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fair bool
+		want []string
+	}{
+		"by default":          {want: []string{"a/x/3", "a/x/4", "a/y/1"}},
+		"with FairNamespaces": {fair: true, want: []string{"a/x/3", "a/y/1", "a/x/4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFairBubble(t, tc.fair, func(q *testQueue) {
+				a, b := q.engage("a"), q.engage("b")
+				q.open(a)
+				q.open(b)
+				q.enters(a, 0, "x/1", "x/2")
+				q.takes("a/x/1", "a/x/2")
+				q.enters(a, 0, "x/3", "x/4", "y/1")
+				q.takes()
+				q.enters(b, 0, "x/1")
+				q.takes("b/x/1") // the clusters take turns in any case
+				q.done(b, "x/1")
+				last := []string{"x/1", "x/2"}
+				for _, want := range tc.want {
+					q.done(a, last[0])
+					q.takes(want)
+					last = append(last[1:], strings.TrimPrefix(want, "a/"))
+				}
+				q.done(a, last[0])
+				q.done(a, last[1])
+			})
+		})
+	}
 }
 
 func TestQueue_waitsForCaches(t *testing.T) {

@@ -24,7 +24,9 @@ type shared struct {
 	timeout time.Duration
 	// workersOfCluster is how many workers one cluster may occupy.
 	workersOfCluster int
-	log              logr.Logger
+	// fair reports whether the namespaces of a cluster take turns.
+	fair bool
+	log  logr.Logger
 	// started is closed when made is set: the controller has started.
 	started chan struct{}
 	made    *queue
@@ -41,7 +43,7 @@ func (f *Fleet) shared(c *built) (*shared, error) {
 	workers := max(1, options.MaxConcurrentReconciles)
 	s := &shared{
 		name: c.Name(), timeout: f.options.Timeout, workersOfCluster: f.options.WorkersOfCluster,
-		log: f.mgr.GetLogger().WithValues("controller", c.Name()), started: make(chan struct{}),
+		fair: c.HasFairQueue(), log: f.mgr.GetLogger().WithValues("controller", c.Name()), started: make(chan struct{}),
 	}
 	if s.workersOfCluster == 0 {
 		s.workersOfCluster = (workers + 1) / 2
@@ -61,7 +63,7 @@ func (f *Fleet) shared(c *built) (*shared, error) {
 func (s *shared) newQueue(
 	name string, _ workqueue.TypedRateLimiter[Request],
 ) workqueue.TypedRateLimitingInterface[Request] {
-	s.made = newQueue(name)
+	s.made = newQueue(name, s.fair)
 	close(s.started)
 	return s.made
 }

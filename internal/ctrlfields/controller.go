@@ -66,9 +66,17 @@ func (c Controller) SetNewQueue(f NewQueue) { c.fields.FieldByName("NewQueue").S
 // HasDefaultQueue reports whether the controller makes its queue with the function of controller-runtime, or with the
 // function of Config.FairNamespaces, and not with one that its author has set.
 func (c Controller) HasDefaultQueue() bool {
+	return c.makesQueueIn("sigs.k8s.io/controller-runtime/pkg/controller.") || c.HasFairQueue()
+}
+
+// HasFairQueue reports whether the controller makes its queue with the function of Config.FairNamespaces.
+func (c Controller) HasFairQueue() bool {
+	return c.makesQueueIn("trueup.dev/internal/engine/fairqueue.")
+}
+
+func (c Controller) makesQueueIn(prefix string) bool {
 	function := runtime.FuncForPC(c.fields.FieldByName("NewQueue").Pointer())
-	return function != nil && (strings.HasPrefix(function.Name(), "sigs.k8s.io/controller-runtime/pkg/controller.") ||
-		strings.HasPrefix(function.Name(), "trueup.dev/internal/engine/fairqueue."))
+	return function != nil && strings.HasPrefix(function.Name(), prefix)
 }
 
 // SetWarmup makes the method Warmup of the controller start its queue and its sources, and wait for them until timeout.

@@ -108,27 +108,28 @@ func TestController_HasDefaultQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		options controller.Options
-		want    bool
+		// want is whether the queue is a default one, and fair whether it is that of Config.FairNamespaces.
+		want, fair bool
 	}{
-		{"default", controller.Options{}, true},
-		{"without priorities", controller.Options{UsePriorityQueue: new(false)}, true},
+		{"default", controller.Options{}, true, false},
+		{"without priorities", controller.Options{UsePriorityQueue: new(false)}, true, false},
 		{"own limiter", controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute),
-		}, true},
+		}, true, false},
 		{"own queue", controller.Options{NewQueue: func(
 			_ string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueue(limiter)
-		}}, false},
-		{"namespaces in turns", controller.Options{NewQueue: fairqueue.New}, true},
+		}}, false, false},
+		{"namespaces in turns", controller.Options{NewQueue: fairqueue.New}, true, true},
 	} {
 		tt.options.Reconciler = never
 		c, ok := ControllerOf(built(t, tt.options))
 		if !ok {
 			t.Fatalf("%s: not recognized as a controller", tt.name)
 		}
-		if got := c.HasDefaultQueue(); got != tt.want {
-			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
+		if got, fair := c.HasDefaultQueue(), c.HasFairQueue(); got != tt.want || fair != tt.fair {
+			t.Errorf("%s: got %t, fair %t, want %t, fair %t", tt.name, got, fair, tt.want, tt.fair)
 		}
 	}
 }

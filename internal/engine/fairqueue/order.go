@@ -12,11 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// TurnOf returns whose turn a request is in, for example its namespace. The requests of one turn take turns by what
+// they are within: it may be the same for all.
+type TurnOf[R comparable] func(req R) (turn, within string)
+
 // order is the order of the requests that are due. The workqueue calls its methods Push, Pop, Touch and Len while the
 // workqueue is locked.
 type order[R comparable] struct {
-	// turnOf returns whose turn a request is in, for example its namespace.
-	turnOf func(req R) string
+	turnOf TurnOf[R]
 
 	mu sync.Mutex
 	// known are the requests that were added and not taken since. A request that is being reconciled is not in a turn
@@ -27,7 +30,15 @@ type order[R comparable] struct {
 	// levels are sorted, the highest priority first. There are as many as priorities are in use, usually two.
 	levels  []*level
 	turns   map[turnKey]*turn[R]
+	parts   map[partKey]*part[R]
 	waiting int
+}
+
+func newOrder[R comparable](turnOf TurnOf[R]) *order[R] {
+	return &order[R]{
+		turnOf: turnOf, known: map[R]*entry[R]{}, taken: map[R]int{},
+		turns: map[turnKey]*turn[R]{}, parts: map[partKey]*part[R]{},
+	}
 }
 
 var _ workqueue.Queue[reconcile.Request] = (*order[reconcile.Request])(nil)
@@ -36,9 +47,9 @@ var _ workqueue.Queue[reconcile.Request] = (*order[reconcile.Request])(nil)
 type entry[R comparable] struct {
 	request  R
 	priority int
-	// turn has the entry, as element at. It is nil while the request is being reconciled.
-	turn *turn[R]
-	at   *list.Element
+	// of has the entry, as element at. It is nil while the request is being reconciled.
+	of *part[R]
+	at *list.Element
 }
 
 // level has the turns of one priority, at least one. The first is next.
@@ -47,10 +58,17 @@ type level struct {
 	turns    list.List // of *turn
 }
 
-// turn has the requests of one namespace, or cluster, at one level, at least one.
+// turn has the requests of one namespace, or cluster, at one level, at least one. Its first part is next.
 type turn[R comparable] struct {
-	key     turnKey
-	level   *level
+	level *level
+	at    *list.Element
+	parts list.List // of *part
+}
+
+// part has the requests of a turn that are within one thing, for example a namespace of a cluster, at least one.
+type part[R comparable] struct {
+	key     partKey
+	turn    *turn[R]
 	at      *list.Element
 	entries list.List // of *entry
 }
@@ -58,6 +76,11 @@ type turn[R comparable] struct {
 type turnKey struct {
 	priority int
 	of       string
+}
+
+type partKey struct {
+	turnKey
+	within string
 }
 
 // raise gives a request the higher priority. It returns false if the request was not added, or was taken since.
@@ -69,7 +92,7 @@ func (o *order[R]) raise(req R, priority int) bool {
 		return false
 	}
 	if priority > e.priority {
-		waits := e.turn != nil
+		waits := e.of != nil
 		if waits {
 			o.remove(e)
 		}
@@ -119,7 +142,9 @@ func (o *order[R]) Pop() R {
 	defer o.mu.Unlock()
 	next := o.levels[0].turns.Front().Value.(*turn[R])
 	next.level.turns.MoveToBack(next.at)
-	e := next.entries.Front().Value.(*entry[R])
+	within := next.parts.Front().Value.(*part[R])
+	next.parts.MoveToBack(within.at)
+	e := within.entries.Front().Value.(*entry[R])
 	o.remove(e)
 	delete(o.known, e.request)
 	o.taken[e.request] = e.priority
@@ -127,34 +152,52 @@ func (o *order[R]) Pop() R {
 }
 
 func (o *order[R]) insert(e *entry[R]) {
-	key := turnKey{e.priority, o.turnOf(e.request)}
-	e.turn = o.turns[key]
-	if e.turn == nil {
-		i, exists := o.level(e.priority)
-		if !exists {
-			o.levels = slices.Insert(o.levels, i, &level{priority: e.priority})
-		}
-		at := o.levels[i]
-		e.turn = &turn[R]{key: key, level: at}
-		e.turn.at = at.turns.PushBack(e.turn)
-		o.turns[key] = e.turn
+	of, within := o.turnOf(e.request)
+	key := partKey{turnKey{e.priority, of}, within}
+	e.of = o.parts[key]
+	if e.of == nil {
+		t := o.turn(key.turnKey)
+		e.of = &part[R]{key: key, turn: t}
+		e.of.at = t.parts.PushBack(e.of)
+		o.parts[key] = e.of
 	}
-	e.at = e.turn.entries.PushBack(e)
+	e.at = e.of.entries.PushBack(e)
 	o.waiting++
 }
 
+// turn returns a turn, which is the last one of its level if it is new.
+func (o *order[R]) turn(key turnKey) *turn[R] {
+	t := o.turns[key]
+	if t == nil {
+		i, exists := o.level(key.priority)
+		if !exists {
+			o.levels = slices.Insert(o.levels, i, &level{priority: key.priority})
+		}
+		t = &turn[R]{level: o.levels[i]}
+		t.at = t.level.turns.PushBack(t)
+		o.turns[key] = t
+	}
+	return t
+}
+
 func (o *order[R]) remove(e *entry[R]) {
-	from := e.turn
+	from := e.of
 	from.entries.Remove(e.at)
-	e.turn, e.at = nil, nil
+	e.of, e.at = nil, nil
 	o.waiting--
 	if from.entries.Len() > 0 {
 		return
 	}
-	from.level.turns.Remove(from.at)
-	delete(o.turns, from.key)
-	if from.level.turns.Len() == 0 {
-		i, _ := o.level(from.level.priority)
+	t := from.turn
+	t.parts.Remove(from.at)
+	delete(o.parts, from.key)
+	if t.parts.Len() > 0 {
+		return
+	}
+	t.level.turns.Remove(t.at)
+	delete(o.turns, from.key.turnKey)
+	if t.level.turns.Len() == 0 {
+		i, _ := o.level(t.level.priority)
 		o.levels = slices.Delete(o.levels, i, i+1)
 	}
 }
@@ -162,4 +205,27 @@ func (o *order[R]) remove(e *entry[R]) {
 // level returns the index of the level of a priority, or where to insert it.
 func (o *order[R]) level(priority int) (index int, exists bool) {
 	return slices.BinarySearchFunc(o.levels, priority, func(l *level, p int) int { return cmp.Compare(p, l.priority) })
+}
+
+// Line has requests in the order of a queue, without workers. It must not be used by several goroutines at a time.
+type Line[R comparable] struct{ order *order[R] }
+
+// NewLine returns an empty line.
+func NewLine[R comparable](turnOf TurnOf[R]) *Line[R] { return &Line[R]{newOrder(turnOf)} }
+
+// Add adds a request. A request that was added before, and not taken since, gets the higher priority.
+func (l *Line[R]) Add(req R, priority int) {
+	if !l.order.raise(req, priority) {
+		l.order.expect(req, priority)
+		l.order.Push(req)
+	}
+}
+
+// Len returns the number of requests.
+func (l *Line[R]) Len() int { return l.order.Len() }
+
+// Take removes the next request of a line that is not empty.
+func (l *Line[R]) Take() (req R, priority int) {
+	req = l.order.Pop()
+	return req, l.order.priorityOf(req)
 }

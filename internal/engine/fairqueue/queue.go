@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fairqueue is the queue of a controller in which the namespaces take turns, within each priority, or the
-// clusters. Requests of one turn have the order of controller-runtime's queue: the higher priority first, then what
-// became due first.
+// clusters, and the namespaces of each cluster. Requests of one turn have the order of controller-runtime's queue: the
+// higher priority first, then what became due first.
 //
 // It does not wrap the priority queue of controller-runtime, which chooses the next request by itself: its order is
 // private, and a delayed request becomes due inside it, without a hook. The workqueue of client-go takes its order from
@@ -23,14 +23,12 @@ import (
 func New(
 	controller string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	return By(controller, limiter, func(req reconcile.Request) string { return req.Namespace })
+	return By(controller, limiter, func(req reconcile.Request) (turn, within string) { return req.Namespace, "" })
 }
 
 // By returns a queue in which the requests with different results of turnOf take turns.
-func By[R comparable](controller string, limiter workqueue.TypedRateLimiter[R], turnOf func(req R) string) *Queue[R] {
-	order := &order[R]{
-		turnOf: turnOf, known: map[R]*entry[R]{}, taken: map[R]int{}, turns: map[turnKey]*turn[R]{},
-	}
+func By[R comparable](controller string, limiter workqueue.TypedRateLimiter[R], turnOf TurnOf[R]) *Queue[R] {
+	order := newOrder(turnOf)
 	return &Queue[R]{
 		Typed:   workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[R]{Name: controller, Queue: order}),
 		limiter: limiter,
