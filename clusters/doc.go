@@ -56,5 +56,6 @@
 //
 // Log lines have the key "cluster". Metrics have no label for it, because there may be many clusters: the metrics of a
 // controller count all of its clusters, and the metric trueup_clusters counts the clusters by state. In the console, in
-// recordings and in trueup why, the name of the controller is followed by an @ and the name of the cluster.
+// recordings and in trueup why, the name of the controller is followed by an @ and the name of the cluster. The console
+// has a page with the states of the clusters.
 package clusters

@@ -93,6 +93,16 @@ func testFleet(t *testing.T, start func(testing.TB, string) *api) {
 	if diff := cmp.Diff(map[string]int{"Website@a": 1, "Website@c": 1}, recorded(records)); diff != "" {
 		t.Errorf("recorded objects after a cluster left (-want +got):\n%s", diff)
 	}
+	states := map[string]observe.ClusterState{}
+	for _, c := range records.Clusters() {
+		states[c.Name] = c.State
+	}
+	want := map[string]observe.ClusterState{
+		"a": observe.ClusterReady, "b": observe.ClusterGone, "c": observe.ClusterReady,
+	}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Errorf("recorded clusters after a cluster left (-want +got):\n%s", diff)
+	}
 	if _, err := p.Get(t.Context(), "b"); !errors.Is(err, clusters.ErrNotEngaged) {
 		t.Errorf("error of Get after a cluster left = %v", err)
 	}

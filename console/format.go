@@ -57,13 +57,13 @@ func refPath(controller string, object recorder.Ref) string {
 // tone returns the class of the color of a state or an outcome.
 func tone(value any) string {
 	switch fmt.Sprint(value) {
-	case "Failing", "Failed", "Panicked", "Stuck":
+	case "Failing", "Failed", "Panicked", "Stuck", "Paused":
 		return "bad"
-	case "Looping", "Waiting", "Halted", "NotReady", "False":
+	case "Looping", "Waiting", "Halted", "NotReady", "False", "Starting":
 		return "warn"
 	case "Running", "":
 		return "info"
-	case "NoOp", "Unknown":
+	case "NoOp", "Unknown", "Gone":
 		return "quiet"
 	}
 	return "good"

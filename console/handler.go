@@ -52,6 +52,7 @@ func newHandler(
 	mux.HandleFunc("GET /objects/{controller}/{namespace}/{name}/recording", h.recording)
 	mux.HandleFunc("GET /controllers", h.page(h.controllers))
 	mux.HandleFunc("GET /controllers/{name}", h.page(h.controller))
+	mux.HandleFunc("GET /clusters", h.page(h.clusters))
 	if p != nil {
 		mux.HandleFunc("GET /permissions", h.page(p.load))
 	}
@@ -82,8 +83,8 @@ type page struct {
 	// Base is the relative path to the root of the console.
 	Base string
 	Now  time.Time
-	// HasPermissions reports whether there is a page of permissions.
-	HasPermissions bool
+	// HasPermissions and HasClusters report whether there are pages of permissions and of clusters.
+	HasPermissions, HasClusters bool
 	// CanRecord reports whether there are recordings of objects.
 	CanRecord bool
 	// Data is what is encoded as JSON, and shown by the template.
@@ -97,7 +98,7 @@ type load func(*http.Request) (page, bool)
 func (h *handler) page(content load) http.HandlerFunc {
 	load := func(r *http.Request) (page, bool) {
 		p, ok := content(r)
-		p.HasPermissions = h.permissions != nil
+		p.HasPermissions, p.HasClusters = h.permissions != nil, len(h.recorder.Clusters()) > 0
 		return p, ok
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +172,7 @@ func render(name string, p page) ([]byte, error) {
 // templates are the templates of the pages, each with the layout.
 var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
-	for _, name := range []string{"objects", "object", "controllers", "controller", "permissions", "missing"} {
+	for _, name := range []string{"objects", "object", "controllers", "controller", "clusters", "permissions", "missing"} {
 		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(
 			templateFiles, "templates/layout.html", "templates/"+name+".html",
 		))
@@ -228,6 +229,10 @@ type Objects struct {
 	Known    int `json:"known"`
 	Trouble  int `json:"trouble"`
 	NotReady int `json:"notReady"`
+	// Clusters is the number of clusters, without those that are gone, and ClustersNotReady of those that are not ready.
+	// Both are 0 if the program reconciles the objects of one cluster.
+	Clusters         int `json:"clusters,omitempty"`
+	ClustersNotReady int `json:"clustersNotReady,omitempty"`
 	// Unstarted are the controllers that wait for caches, by name, with what they wait for.
 	Unstarted map[string][]recorder.CacheWait `json:"unstarted,omitempty"`
 	// Occupied are the controllers all of whose workers have been busy for some seconds, by name.
@@ -306,6 +311,15 @@ func (h *handler) objects(r *http.Request) (page, bool) {
 			data.Occupied[c.Name] = occupied
 		}
 	}
+	for _, c := range h.recorder.Clusters() {
+		switch c.State {
+		case observe.ClusterGone:
+			continue
+		case observe.ClusterPaused, observe.ClusterStarting:
+			data.ClustersNotReady++
+		}
+		data.Clusters++
+	}
 	p := page{Template: "objects", Title: "Objects", Search: query.Search, Data: data}
 	p.IsFiltered = query.Search != "" || query.Controller != "" || query.Kind != "" || query.Name != ""
 	if query.Offset > 0 {
@@ -370,6 +384,17 @@ type Controllers struct {
 func (h *handler) controllers(*http.Request) (page, bool) {
 	data := Controllers{h.recorder.Controllers()}
 	return page{Template: "controllers", Title: "Controllers", Data: data}, true
+}
+
+// Clusters is the JSON of the page of clusters, see package clusters.
+type Clusters struct {
+	Clusters []recorder.Cluster `json:"clusters"`
+}
+
+// clusters does not exist for a program that reconciles the objects of one cluster.
+func (h *handler) clusters(*http.Request) (page, bool) {
+	data := Clusters{h.recorder.Clusters()}
+	return page{Template: "clusters", Title: "Clusters", Data: data}, len(data.Clusters) > 0
 }
 
 // Controller is the JSON of the page of a controller.

@@ -288,3 +288,50 @@ func TestWhichControllerHasNotStarted(t *testing.T) {
 		}
 	}
 }
+
+// Which cluster is gone, at 3 a.m.?
+func TestClusters(t *testing.T) {
+	r, server := serve(t)
+	if response, body := get(t, server.URL+"/console/clusters", browser); response.StatusCode != http.StatusNotFound ||
+		strings.Contains(body, ">Clusters<") {
+		t.Errorf("a program with one cluster has a page of clusters: %s\n%s", response.Status, body)
+	}
+	for name, state := range map[string]observe.ClusterState{
+		"asia": observe.ClusterReady, "europe": observe.ClusterPaused, "america": observe.ClusterGone,
+	} {
+		r.Observe(t.Context(), &observe.ClusterChanged{Cluster: name, State: state})
+	}
+	for path, wants := range map[string][]string{
+		"":         {`href="./clusters"`, "1 of 2 clusters not ready"},
+		"clusters": {"Paused", `href="./?q=%40europe"`, "now", "Gone", "america", "Ready", "asia"},
+	} {
+		_, body := get(t, server.URL+"/console/"+path, browser)
+		rest := body
+		for _, want := range wants {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Fatalf("the page %q does not contain %q in this place:\n%s", path, want, body)
+			}
+			rest = after
+		}
+	}
+}
+
+func TestWaitForTheLease(t *testing.T) {
+	r, server := serve(t)
+	run := &observe.Run{Controller: "database", Kind: database, Started: time.Now()}
+	run.Object = types.NamespacedName{Namespace: "default", Name: "good"}
+	for _, e := range []observe.Event{
+		&observe.ReconcileStarted{Run: run}, &observe.Deferred{Run: run, Reason: observe.DeferLease},
+		&observe.ReconcileFinished{Run: run},
+	} {
+		r.Observe(nil, e) //nolint:staticcheck // the recorder ignores the context
+	}
+	for path, want := range map[string]string{
+		"": "this replica must renew its lease", "objects/database/default/good": "Waits for the lease",
+	} {
+		if _, body := get(t, server.URL+"/console/"+path, browser); !strings.Contains(body, want) {
+			t.Errorf("the page %q does not contain %q:\n%s", path, want, body)
+		}
+	}
+}

@@ -95,6 +95,9 @@ func (r root) admit(ctx context.Context, req Request, cached bool) (ours bool, _
 	if r.config.Shard == nil {
 		return true, Result{}, nil
 	}
+	if r.config.Shard.Lapsed() {
+		r.reportDeferred(ctx, observe.DeferLease)
+	}
 	var options []client.GetOption
 	if cached {
 		options = append(options, client.UnsafeDisableDeepCopy)

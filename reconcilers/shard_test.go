@@ -4,6 +4,7 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -15,10 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"trueup.dev/internal/testkit/apitest"
 	"trueup.dev/internal/testkit/fixture"
 	"trueup.dev/reconcilers"
 	"trueup.dev/shards"
@@ -152,13 +157,44 @@ func TestConfig_TracksADividedKind(t *testing.T) {
 		},
 	}
 	for range 2 {
-		if _, err := r.Reconcile(ctx, requestInDefault("x")); err != nil {
+		if _, err := r.Reconcile(ctx, requestOfX()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	logged = slices.DeleteFunc(logged, func(line string) bool { return !strings.Contains(line, "Config.Shard") })
 	if len(logged) != 1 || !strings.Contains(logged[0], "objects of kind ConfigMap are tracked") {
 		t.Errorf("unexpected log: %q", logged)
+	}
+}
+
+// A request of a replica without its Lease is repeated later, and counted as one that waits for the lease.
+func TestResourceReconciler_OfALapsedShard(t *testing.T) {
+	stored := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(withLabels(&fixture.Resource{}, "x", shardLabel+"=a")).Build()
+	c := newShardConfig(t, stored, stored)
+	options, err := c.Shard.ManagerOptions(&rest.Config{}, ctrl.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The release of the Lease fails, but it may have been stored.
+	if err := options.LeaderElectionResourceLockInterface.Update(
+		t.Context(), resourcelock.LeaderElectionRecord{},
+	); err == nil {
+		t.Fatal("a Lease was released that does not exist")
+	}
+	r := &reconcilers.ResourceReconciler[*fixture.Resource]{
+		Name: "lapsed", SkipStatusUpdate: true, Config: c,
+		Reconciler: &reconcilers.SyncReconciler[*fixture.Resource]{
+			Sync: func(context.Context, *fixture.Resource) error { return errors.New("reconciled without the Lease") },
+		},
+	}
+	result, err := r.Reconcile(t.Context(), requestOfX())
+	if want := (reconcilers.Result{RequeueAfter: time.Second}); err != nil || result != want {
+		t.Errorf("result %v, error %v, want %v", result, err, want)
+	}
+	waits := apitest.Counted(t, "trueup_lease_waits_total", map[string]string{"controller": "lapsed"})
+	if waits != 1 {
+		t.Errorf("%v requests wait for the lease, want 1", waits)
 	}
 }
 
@@ -207,7 +243,7 @@ func TestChildReconciler_OfAShard(t *testing.T) {
 				},
 				Config: newShardConfig(t, selecting{api, shardLabel, "a"}, api),
 			}
-			if _, err := r.Reconcile(t.Context(), requestInDefault("x")); err != nil {
+			if _, err := r.Reconcile(t.Context(), requestOfX()); err != nil {
 				t.Fatal(err)
 			}
 			after := &corev1.ConfigMap{}
@@ -235,8 +271,8 @@ func (s selecting) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return s.Client.List(ctx, list, append(opts, client.MatchingLabels{s.key: s.value})...)
 }
 
-func requestInDefault(name string) reconcilers.Request {
-	return reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: name}}
+func requestOfX() reconcilers.Request {
+	return reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "x"}}
 }
 
 func TestValidate_OfAShard(t *testing.T) {
@@ -249,7 +285,7 @@ func TestValidate_OfAShard(t *testing.T) {
 	}{
 		"one resource": {
 			reconciler: &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
-				Request: requestInDefault("x"), Config: c, MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {},
+				Request: requestOfX(), Config: c, MergeBeforeUpdate: func(_, _ *corev1.ConfigMap) {},
 			},
 			want: `AggregateReconciler "ConfigMapAggregateReconciler" must not define Config.Shard: its resource cannot be ` +
 				"divided among replicas",

@@ -169,3 +169,21 @@ func TestControllerOf(t *testing.T) {
 		t.Error("the object is not recorded")
 	}
 }
+
+// A request that waits for the lease of the manager is not a reconcile without a change.
+func TestDoesItWaitForTheLease(t *testing.T) {
+	r := recorder.New(recorder.Options{})
+	p := &play{to: r}
+	p.fail("a", errors.New("quota"))
+	p.begin("a")
+	p.observe(&observe.Deferred{Run: p.run, Reason: observe.DeferLease})
+	p.observe(&observe.ReconcileFinished{Run: p.run, Result: reconcile.Result{RequeueAfter: time.Second}})
+	h := history(t, r, "a")
+	if h.State != recorder.StateFailing || h.LeaseWaits != 1 || h.StaleWaits != 0 || h.Runs != 1 {
+		t.Errorf("state %s, %d waits for the lease, %d for the caches, %d runs", h.State, h.LeaseWaits, h.StaleWaits, h.Runs)
+	}
+	p.noOp("a")
+	if h := history(t, r, "a"); h.State != recorder.StateSucceeded || h.LeaseWaits != 0 || h.Runs != 2 {
+		t.Errorf("afterwards: state %s, %d waits for the lease, %d runs", h.State, h.LeaseWaits, h.Runs)
+	}
+}

@@ -53,6 +53,9 @@ type Object struct {
 	StaleWaits int `json:"staleWaits,omitempty"`
 	// WaitingSince is the start of the first of these.
 	WaitingSince time.Time `json:"waitingSince,omitzero"`
+	// LeaseWaits is the number of requests since the last finished reconcile that did nothing, because another process may
+	// hold the lease of the manager.
+	LeaseWaits int `json:"leaseWaits,omitempty"`
 }
 
 // Dropped are fields that the API server has not stored, because the schema of the kind does not have them.
@@ -106,7 +109,7 @@ const (
 	StateHalted State = "Halted"
 	// StateNotReady means that the last reconcile succeeded, and the condition Ready of the object is False.
 	StateNotReady State = "NotReady"
-	// StateWaiting means that the object waits for the caches since the last reconcile.
+	// StateWaiting means that the object waits for the caches, or for the lease of the manager, since the last reconcile.
 	StateWaiting State = "Waiting"
 	// StateRunning means that a reconcile runs.
 	StateRunning State = "Running"
@@ -153,7 +156,7 @@ func (o *Object) stateOf(now time.Time) State {
 		return StateStuck
 	case !o.RunningSince.IsZero():
 		return StateRunning
-	case o.StaleWaits > 0:
+	case o.StaleWaits+o.LeaseWaits > 0:
 		return StateWaiting
 	case o.Step != "":
 		return StateHalted
@@ -168,7 +171,7 @@ func (o *Object) update(rec *runState, outcome Outcome) {
 	o.Runs++
 	o.Writes += int64(rec.writes)
 	o.Last, o.LastDuration, o.LastOutcome, o.LastWrites = rec.started, rec.duration, outcome, rec.writes
-	o.Next, o.StaleWaits, o.WaitingSince = rec.next, 0, time.Time{}
+	o.Next, o.StaleWaits, o.WaitingSince, o.LeaseWaits = rec.next, 0, time.Time{}, 0
 	o.Causes = o.Causes[:0]
 	for i := range rec.causes {
 		o.Causes = append(o.Causes, rec.causes[i].Type)

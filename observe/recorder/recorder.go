@@ -50,6 +50,7 @@ type Recorder struct {
 	failed      list.List // of *keptRun, the newest first
 	bytes       usage
 	controllers map[string]*controller
+	clusters    []Cluster // without counts, the last one that has changed at the end
 	compare     budget
 	// journals are what recordings consist of, and journalOrder has the last used one first. They are empty unless objects
 	// are kept.
@@ -111,8 +112,11 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 	case *observe.StaleWait:
 		r.record(e.Run, func(rec *runState) { rec.waited = true })
 	case *observe.Deferred:
-		if e.Reason == observe.DeferStaleTimeout {
+		switch e.Reason {
+		case observe.DeferStaleTimeout:
 			r.cacheTimeout(e.Run)
+		case observe.DeferLease:
+			r.record(e.Run, func(rec *runState) { rec.withoutLease = true })
 		}
 	case *observe.StuckFound: // the state follows from the time
 		r.version.Add(1)
@@ -120,9 +124,7 @@ func (r *Recorder) Observe(ctx context.Context, event observe.Event) context.Con
 		r.cacheWaits(e)
 		r.version.Add(1)
 	case *observe.ClusterChanged:
-		if e.State == observe.ClusterGone {
-			r.forgetCluster(e.Cluster)
-		}
+		r.clusterChanged(e)
 	case *observe.ReconcileFinished:
 		r.finished(e)
 	}
@@ -165,9 +167,9 @@ func (r *Recorder) finished(e *observe.ReconcileFinished) {
 		r.finishJournal(rec.journal, e, rec, outcome)
 	}
 	switch {
-	case rec.waited && outcome == NoOp:
+	case (rec.waited || rec.withoutLease) && outcome == NoOp:
 		rec.takeCauses(e.Run, r.options.Mask, r.mayCompare(e.Run))
-		r.staleWait(rec)
+		r.keepWait(rec)
 	case outcome != NoOp || rec.loop != nil:
 		rec.takeCauses(e.Run, r.options.Mask, true)
 		run := rec.result(outcome)

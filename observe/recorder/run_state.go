@@ -42,8 +42,9 @@ type runState struct {
 	omitted       int
 	loop          *Loop
 	next          *Next
-	// waited reports whether the run did nothing but wait for the caches.
-	waited bool
+	// waited reports whether the run did nothing but wait for the caches, and withoutLease whether it did nothing because
+	// another process may hold the lease of the manager.
+	waited, withoutLease bool
 	// ready is the status of the condition Ready of the reconciled object after the run, if it is known, and notReady the
 	// reason and the message if it is False or Unknown.
 	ready      metav1.ConditionStatus
@@ -86,7 +87,7 @@ func (r *runState) start(run *observe.Run, journal *journal) {
 	r.stored = r.stored[:0]
 	r.ready, r.notReady, r.readyKnown = "", "", false
 	r.haltReason, r.haltDepth = "", 0
-	r.loop, r.next, r.waited, r.refused, r.journal = nil, nil, false, nil, journal
+	r.loop, r.next, r.waited, r.withoutLease, r.refused, r.journal = nil, nil, false, false, nil, journal
 }
 
 // find returns the last step with the path, or -1.

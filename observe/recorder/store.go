@@ -16,7 +16,7 @@ import (
 const (
 	// maxRuns limits the successful and the failed runs that are kept of one object.
 	maxRuns = 16
-	// maxWaiting limits the causes of runs that did nothing but wait for the caches.
+	// maxWaiting limits the causes of runs that did nothing but wait.
 	maxWaiting = 16
 	// elementBytes is the memory of an element of a list, and entryBytes the memory of an entry of the map of objects.
 	elementBytes, entryBytes = 64, 80
@@ -48,7 +48,7 @@ type object struct {
 	runs    []*keptRun // the oldest first
 	noOp    noOpRun
 	noOps   int     // the number of runs without a write and without an error since the last kept run
-	waiting []Cause // the causes of runs that did nothing but wait for the caches
+	waiting []Cause // the causes of runs that did nothing but wait
 }
 
 // keptRun is a run as JSON, so that it takes as little memory as possible and the garbage collector need not scan it.
@@ -217,8 +217,6 @@ func (r *Recorder) forget(o *object) {
 
 // forgetCluster removes the controllers of a cluster, with their objects.
 func (r *Recorder) forgetCluster(cluster string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for key, o := range r.objects {
 		if clusterOf(key.controller) == cluster {
 			r.forget(o)
@@ -234,22 +232,26 @@ func (r *Recorder) forgetCluster(cluster string) {
 			delete(r.controllers, name)
 		}
 	}
-	r.version.Add(1)
 }
 
-// staleWait counts a run that did nothing but wait for the caches. The next run gets its causes.
-func (r *Recorder) staleWait(rec *runState) {
+// keepWait counts a run that did nothing but wait for the caches or for the lease. The next run gets its causes.
+func (r *Recorder) keepWait(rec *runState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.touch(rec.controller, rec.object)
-	if o.summary.StaleWaits == 0 {
-		o.summary.WaitingSince = rec.started
+	switch {
+	case rec.withoutLease:
+		o.summary.LeaseWaits++
+	default:
+		if o.summary.StaleWaits == 0 {
+			o.summary.WaitingSince = rec.started
+		}
+		o.summary.StaleWaits++
+		r.controllerOf(rec).StaleWaits++
 	}
-	o.summary.StaleWaits++
 	o.summary.Next = rec.next
 	o.waiting = append(o.waiting, rec.causes...)
 	o.waiting = o.waiting[:min(len(o.waiting), maxWaiting)]
-	r.controllerOf(rec).StaleWaits++
 	r.setBytes(o)
 	r.limitBytes()
 }
