@@ -13,18 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -39,41 +35,6 @@ const (
 	ring          = "test"
 	leaseDuration = 3 * time.Second
 )
-
-// Variables that make the test binary run as a replica: its name, the namespace, and the path of the kubeconfig.
-const (
-	replicaVariable    = "SHARDS_TEST_REPLICA"
-	namespaceVariable  = "SHARDS_TEST_NAMESPACE"
-	kubeconfigVariable = "SHARDS_TEST_KUBECONFIG"
-)
-
-// runReplica runs the controller of the tests until the process gets a signal.
-func runReplica(name string) error {
-	log.SetLogger(logr.Discard())
-	ctx, namespace := ctrl.SetupSignalHandler(), os.Getenv(namespaceVariable)
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(kubeconfigVariable))
-	if err != nil {
-		return err
-	}
-	config.QPS = -1
-	shard, options, err := newShard(namespace, name)
-	if err != nil {
-		return err
-	}
-	options.Metrics.BindAddress = "0"
-	options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
-	if options, err = shard.ManagerOptions(config, options); err != nil {
-		return err
-	}
-	mgr, err := ctrl.NewManager(config, options)
-	if err != nil {
-		return err
-	}
-	if err := setUpTree(ctx, mgr, shard); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
-}
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(replicaVariable); name != "" {
@@ -92,9 +53,13 @@ func newShard(namespace, name string) (*shards.Shard, ctrl.Options, error) {
 		Ring: ring, Shard: name, Namespace: namespace,
 		Kinds: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.ServiceAccount{}},
 	})
-	return shard, ctrl.Options{
-		LeaseDuration: new(leaseDuration), RenewDeadline: new(leaseDuration * 2 / 3), RetryPeriod: new(leaseDuration / 6),
-	}, err
+	options := ctrl.Options{}
+	setLease(&options, leaseDuration)
+	return shard, options, err
+}
+
+func setLease(o *ctrl.Options, lasts time.Duration) {
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(lasts), new(lasts*2/3), new(lasts/6)
 }
 
 // shardA returns the shard "a" of a test, and the options of its manager.
