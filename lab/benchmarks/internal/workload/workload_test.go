@@ -26,7 +26,9 @@ func TestMain(m *testing.M) {
 // workloads verify that everything has converged.
 func TestWorkloads(t *testing.T) {
 	const size = 20
+	// The tests of package lab use the same namespace.
 	env := sandbox.ForTest(t, sandbox.TestOptions{
+		Private: true,
 		Options: sandbox.Options{Controllers: []string{"none"}, DisablePods: true},
 	})
 	o := lab.Defaults()
