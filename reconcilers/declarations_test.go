@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -310,7 +311,7 @@ func TestSetup_ForgetsRootsThatFailed(t *testing.T) {
 		}
 		return r
 	}
-	const name = "a name that is taken"
+	name := "a name that is taken " + string(uuid.NewUUID()) // for -count: a process knows all names
 	wantErr(t, nil, setUpRoots(t, w, mgr, unique(&resourceReconciler{Name: name, Reconciler: sequence{}})))
 	if err := setUpRoots(t, w, mgr, unique(rootWith(w, name))); err == nil {
 		t.Fatal("the second controller of a name was built")

@@ -188,12 +188,12 @@ func TestResourceReconciler_OfALapsedShard(t *testing.T) {
 			Sync: func(context.Context, *fixture.Resource) error { return errors.New("reconciled without the Lease") },
 		},
 	}
+	waits := apitest.Counting(t, "trueup_lease_waits_total", map[string]string{"controller": "lapsed"})
 	result, err := r.Reconcile(t.Context(), requestOfX())
 	if want := (reconcilers.Result{RequeueAfter: time.Second}); err != nil || result != want {
 		t.Errorf("result %v, error %v, want %v", result, err, want)
 	}
-	waits := apitest.Counted(t, "trueup_lease_waits_total", map[string]string{"controller": "lapsed"})
-	if waits != 1 {
+	if waits := waits(); waits != 1 {
 		t.Errorf("%v requests wait for the lease, want 1", waits)
 	}
 }

@@ -228,9 +228,9 @@ func TestHalt_IsLoggedOnce(t *testing.T) {
 		Reconciler: &withConfig{Config: sameConfig, Reconciler: deferred(func() subReconciler { return step })},
 	}
 	wantErr(t, nil, r.SetupWithManager(context.Background(), mgr))
-	counted := func(metric string) float64 {
-		return apitest.Counted(t, metric, map[string]string{"controller": r.Name})
-	}
+	ofController := map[string]string{"controller": r.Name}
+	waits := apitest.Counting(t, "trueup_halted_waits_total", ofController)
+	retries := apitest.Counting(t, "trueup_halted_retries_total", ofController)
 	for _, pass := range []struct {
 		what           string
 		step           subReconciler
@@ -252,8 +252,8 @@ func TestHalt_IsLoggedOnce(t *testing.T) {
 			wantErr(t, nil, err)
 		}
 		equal(t, "messages when the step "+pass.what, pass.logged, lines.messages()[before:])
-		equal(t, "counted waits when the step "+pass.what, pass.waits, counted("trueup_halted_waits_total"))
-		equal(t, "counted retries when the step "+pass.what, pass.retries, counted("trueup_halted_retries_total"))
+		equal(t, "counted waits when the step "+pass.what, pass.waits, waits())
+		equal(t, "counted retries when the step "+pass.what, pass.retries, retries())
 	}
 	for _, line := range strings.Split(lines.all(), "\n") {
 		if !strings.HasPrefix(line, "HaltIsLoggedOnce/WithConfig/Theme ") {

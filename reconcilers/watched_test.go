@@ -181,6 +181,9 @@ func TestTracked_UnwatchedKinds(t *testing.T) {
 				}
 				return nil
 			}
+			counted := apitest.Counting(t, "trueup_tracked_unwatched_total", map[string]string{
+				"controller": r.Name, "kind": "Secret",
+			})
 			setUp := r.SetupWithManager
 			if tc.yields {
 				setUp = func(ctx context.Context, mgr reconcilers.Manager) error {
@@ -193,17 +196,14 @@ func TestTracked_UnwatchedKinds(t *testing.T) {
 				_, err := r.ReconcileManaged(ctx, testRequest)
 				wantErr(t, nil, err)
 			}
-			counted := apitest.Counted(t, "trueup_tracked_unwatched_total", map[string]string{
-				"controller": r.Name, "kind": "Secret",
-			})
 			if tc.want == "" {
 				lacks(t, lines.all(), unwatched)
-				equal(t, "counted", 0, counted)
+				equal(t, "counted", 0, counted())
 				return
 			}
 			equal(t, "messages", 1, strings.Count(lines.all(), unwatched))
 			contains(t, strings.ReplaceAll(lines.all(), `\"`, `"`), `"add to Setup"="`+tc.want+`"`)
-			equal(t, "counted", 2, counted)
+			equal(t, "counted", 2, counted())
 		})
 	}
 }

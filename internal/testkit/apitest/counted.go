@@ -31,3 +31,14 @@ func Counted(t testing.TB, name string, labels map[string]string) (sum float64) 
 	}
 	return sum
 }
+
+// Counting returns a function with what is added to a counter from now on. With -count, a process runs a test several
+// times.
+func Counting(t testing.TB, name string, labels map[string]string) func() float64 {
+	t.Helper()
+	before := Counted(t, name, labels)
+	return func() float64 {
+		t.Helper()
+		return Counted(t, name, labels) - before
+	}
+}
