@@ -596,8 +596,9 @@ func (x *ownerIndexes) controlledBy(
 	if narrowed.FieldSelector != nil && !narrowed.FieldSelector.Empty() {
 		return nil, "", false
 	}
-	narrowed.FieldSelector = ownerSelector{fields.OneTermEqualSelector(ownerIndexField, string(owner)), owner, index, in}
+	narrowed.FieldSelector = fields.OneTermEqualSelector(ownerIndexField, string(owner))
 	if in != nil {
+		narrowed.FieldSelector = ownerSelector{narrowed.FieldSelector, owner, index.kind.GroupVersionKind, in}
 		namespace, narrowed.Namespace = narrowed.Namespace, ""
 	}
 	return narrowed, namespace, true

@@ -469,12 +469,12 @@ func (c *formClient) List(ctx context.Context, list client.ObjectList, opts ...c
 	return explainNamespace(err, (&client.ListOptions{}).ApplyOptions(opts).Namespace)
 }
 
-// ownerSelector selects the objects that an owner controls, by an index.
+// ownerSelector selects the objects of a kind that an owner controls, by the index of an informer.
 type ownerSelector struct {
 	fields.Selector
 	owner types.UID
-	index ownerIndex
-	in    indexedInformer // nil if the cache has an index by the field
+	kind  schema.GroupVersionKind
+	in    indexedInformer
 }
 
 // ownedClient answers lists with an ownerSelector, below all clients that record what is read.
@@ -490,9 +490,13 @@ func (c ownedClient) List(ctx context.Context, list client.ObjectList, opts ...c
 			continue
 		}
 		selector, ok := options.FieldSelector.(ownerSelector)
-		if ok && selector.in != nil && c.cached(selector.index.kind.GroupVersionKind, list) {
-			return selector.list(list, (&client.ListOptions{}).ApplyOptions(opts))
+		if !ok || !c.cached(selector.kind, list) {
+			continue
 		}
+		if len(opts) > 1 {
+			options = (&client.ListOptions{}).ApplyOptions(opts)
+		}
+		return selector.list(list, options)
 	}
 	return c.Client.List(ctx, list, opts...)
 }
@@ -518,7 +522,7 @@ func (s ownerSelector) list(list client.ObjectList, options *client.ListOptions)
 		}
 		if unsafe := options.UnsafeDisableDeepCopy; unsafe == nil || !*unsafe {
 			object = object.DeepCopyObject().(client.Object)
-			object.GetObjectKind().SetGroupVersionKind(s.index.kind.GroupVersionKind)
+			object.GetObjectKind().SetGroupVersionKind(s.kind)
 		}
 		owned = append(owned, object)
 	}

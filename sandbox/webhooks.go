@@ -122,17 +122,9 @@ func (e *Env) Webhooks(t testing.TB, o WebhookOptions) *Webhooks {
 	})
 	ctx, cancel := context.WithTimeoutCause(t.Context(), webhookTimeout, fmt.Errorf("not in use after %s", webhookTimeout))
 	defer cancel()
-	probes, err := serveProbes(w)
-	if err != nil {
-		t.Fatalf("sandbox: registering webhooks: %v", err)
+	if err := r.registerAll(ctx, configurations, o.AllNamespaces); err != nil {
+		t.Fatal(orDeath(e.Sandbox, err))
 	}
-	defer probes.close()
-	for _, c := range configurations {
-		if err := r.register(ctx, c, o.AllNamespaces, probes); err != nil {
-			t.Fatal(orDeath(e.Sandbox, fmt.Errorf("sandbox: registering webhooks from %s: %w", c.origin, err)))
-		}
-	}
-	probes.close()
 	for _, crd := range o.Conversions {
 		if err := r.convert(ctx, crd); err != nil {
 			t.Fatal(orDeath(e.Sandbox, fmt.Errorf("sandbox: registering the conversion webhook of %s: %w", crd, err)))
@@ -315,6 +307,23 @@ func (r *webhookRegistrar) clientConfig(path string) map[string]any {
 	return map[string]any{"url": r.webhooks.URL(path), "caBundle": base64.StdEncoding.EncodeToString(r.webhooks.CABundle)}
 }
 
+// registerAll creates configurations and returns when the API server uses them. It serves their probes until then.
+func (r *webhookRegistrar) registerAll(
+	ctx context.Context, configurations []webhookConfiguration, allNamespaces bool,
+) error {
+	probes, err := serveProbes(r.webhooks)
+	if err != nil {
+		return fmt.Errorf("sandbox: registering webhooks: %w", err)
+	}
+	defer func() { _ = probes.Close() }()
+	for _, c := range configurations {
+		if err := r.register(ctx, c, allNamespaces, probes); err != nil {
+			return fmt.Errorf("sandbox: registering webhooks from %s: %w", c.origin, err)
+		}
+	}
+	return nil
+}
+
 // register creates a configuration and returns when the API server uses it.
 func (r *webhookRegistrar) register(
 	ctx context.Context, c webhookConfiguration, allNamespaces bool, probes *probeServer,
@@ -457,8 +466,6 @@ func (s *probeServer) called(path string) bool {
 	_, ok := s.paths.Load(path)
 	return ok
 }
-
-func (s *probeServer) close() { _ = s.Close() }
 
 // converting maps cluster and definition to the test that converts the objects of the definition.
 var converting sync.Map

@@ -94,7 +94,7 @@ func TestWebhooks_AreInUseOnlyIfTheyAreCalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer probes.close()
+	defer probes.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	err = r.awaitUse(ctx, "not-registered", probes)

@@ -242,23 +242,9 @@ func TestGate_NothingToWaitFor(t *testing.T) {
 }
 
 func TestNoVerbWritesWhileTheClusterIsFenced(t *testing.T) {
-	refused := errors.New("refused")
 	for verb, do := range verbs {
 		t.Run(verb, func(t *testing.T) {
-			w := given(t)
-			w.cluster.Fence(func() error { return refused })
-			before, after := &corev1.ConfigMapList{}, &corev1.ConfigMapList{}
-			w.must(w.server.List(t.Context(), before))
-			w.reconcile(func(ctx context.Context, c client.Client) {
-				if err := do(ctx, c); !errors.Is(err, refused) {
-					t.Errorf("got the error %v, want %v", err, refused)
-				}
-			})
-			w.must(w.server.List(t.Context(), after))
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("objects on the server (-before +after):\n%s", diff)
-			}
-			if w.kept() > 0 {
+			if w := reconcileFenced(t, do, 1); w.kept() > 0 {
 				t.Errorf("got %d journals, want none", w.kept())
 			}
 		})
@@ -267,27 +253,32 @@ func TestNoVerbWritesWhileTheClusterIsFenced(t *testing.T) {
 
 // A lease may expire while a write is prepared, with reads that take long.
 func TestNoVerbWritesIfTheClusterIsFencedMeanwhile(t *testing.T) {
-	refused := errors.New("refused")
 	for verb, do := range verbs {
-		t.Run(verb, func(t *testing.T) {
-			w, checks := given(t), 0
-			w.cluster.Fence(func() error {
-				if checks++; checks > 1 {
-					return refused
-				}
-				return nil
-			})
-			before, after := &corev1.ConfigMapList{}, &corev1.ConfigMapList{}
-			w.must(w.server.List(t.Context(), before))
-			w.reconcile(func(ctx context.Context, c client.Client) {
-				if err := do(ctx, c); !errors.Is(err, refused) {
-					t.Errorf("got the error %v, want %v", err, refused)
-				}
-			})
-			w.must(w.server.List(t.Context(), after))
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("objects on the server (-before +after):\n%s", diff)
-			}
-		})
+		t.Run(verb, func(t *testing.T) { reconcileFenced(t, do, 2) })
 	}
+}
+
+// reconcileFenced executes a verb on a cluster that is fenced from this check on, and expects that nothing is written.
+func reconcileFenced(t *testing.T, do func(context.Context, client.Client) error, from int) *world {
+	t.Helper()
+	refused := errors.New("refused")
+	w, checks := given(t), 0
+	w.cluster.Fence(func() error {
+		if checks++; checks >= from {
+			return refused
+		}
+		return nil
+	})
+	before, after := &corev1.ConfigMapList{}, &corev1.ConfigMapList{}
+	w.must(w.server.List(t.Context(), before))
+	w.reconcile(func(ctx context.Context, c client.Client) {
+		if err := do(ctx, c); !errors.Is(err, refused) {
+			t.Errorf("got the error %v, want %v", err, refused)
+		}
+	})
+	w.must(w.server.List(t.Context(), after))
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("objects on the server (-before +after):\n%s", diff)
+	}
+	return w
 }
